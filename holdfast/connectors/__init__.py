@@ -1,0 +1,1 @@
+"""One folder or file per system; `base.py` is the contract, `registry.py` finds them."""

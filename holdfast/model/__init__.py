@@ -1,0 +1,1 @@
+"""What things are: frozen data, enums, schemas, errors. Imports nothing else of ours."""

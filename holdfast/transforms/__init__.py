@@ -1,0 +1,1 @@
+"""One file each; `base.py` is the contract. A transform is a plan that Spark runs, never a loop over rows."""
