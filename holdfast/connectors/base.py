@@ -115,6 +115,8 @@ class Source(Protocol):
     """Whether it ends by itself in the job's mode."""
     replayable: bool
     """Whether a range that was read can be read again with the same rows."""
+    emits_kinds: bool
+    """Whether its batches carry `KIND_COLUMN`."""
 
     def tables(self) -> Sequence[Table]:
         """The tables it will deliver. Asked once per attempt, before any read. May connect."""
@@ -165,6 +167,7 @@ class SourceBase:
 
     bounded = True
     replayable = True
+    emits_kinds = False
 
     def latest(self) -> Position:
         return self.start()
@@ -328,6 +331,14 @@ class ByteSource(Protocol):
     def read_bytes(self, task: ReadTask) -> Iterator[bytes]: ...
 
 
+class FinishingSink(Protocol):
+    """A sink that has a word to say about the whole job (row counts): asked after the completed point."""
+
+    def finish(self, totals: Mapping[str, int]) -> None:
+        """`totals`: rows committed per table. Raises SinkRejected when the job must not be called finished."""
+        ...
+
+
 class ByteSink(Protocol):
     """A sink that takes that format. Used only where no transform stands between and the names agree."""
 
@@ -369,6 +380,7 @@ __all__ = [
     "Claim",
     "Connector",
     "Context",
+    "FinishingSink",
     "FrameSource",
     "Guarantee",
     "JobMode",

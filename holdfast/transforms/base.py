@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from holdfast.model.jobs import JobMode
 from holdfast.model.schema import Table
 
 if TYPE_CHECKING:
@@ -39,4 +40,5 @@ class TransformKind:
     options: type[Any]
     create: Callable[[Any], Transform]
     doc: str
-    check: Callable[[Any], Sequence[str]] = field(default=lambda options: ())
+    check: Callable[[Any, JobMode], Sequence[str]] = field(default=lambda options, mode: ())
+    """Problems that no single option shows. Runs without Spark."""

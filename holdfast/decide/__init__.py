@@ -1,0 +1,1 @@
+"""The thinking: pure functions over plain data. No I/O, no clock, no logging."""

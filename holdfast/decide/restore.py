@@ -1,0 +1,179 @@
+"""From where a pipeline goes on: candidates, what was found about each, and the policies decide.
+
+The order is the restore contract's: find, compare, probe, decide. The reading of storage and the asking of sources
+is done by `runtime/restore.py`, which hands what it found to the functions here. Nothing is skipped in silence:
+every candidate that was passed over is named with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from holdfast.model.checkpoints import Checkpoint, CheckpointKind
+from holdfast.model.errors import ConfigError
+
+
+class Policy(Enum):
+    """What to do when the wanted restore point cannot be used as it is."""
+
+    FAIL = "fail"
+    PREVIOUS = "previous"
+    FRESH = "fresh"
+    LATEST = "latest"
+
+
+class RestoreMode(Enum):
+    AUTO = "auto"
+    """The tip where the job id was seen before, else a fresh start."""
+    LATEST = "latest"
+    """The tip; refused where there is none."""
+    SAVEPOINT = "savepoint"
+    """The job's newest savepoint."""
+    CHECKPOINT = "checkpoint"
+    PATH = "path"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What was asked for by `--restore`, `env` or REST."""
+
+    mode: RestoreMode = RestoreMode.AUTO
+    checkpoint: int | None = None
+    path: str | None = None
+    on_missing: Policy = Policy.FAIL
+    on_incompatible: Policy = Policy.FAIL
+
+
+def parse_restore(
+    text: str | None, on_missing: str = "fail", on_incompatible: str = "fail"
+) -> RestoreRequest:
+    """`auto | latest | savepoint | checkpoint:<id> | path:<savepoint> | none`. Raises ConfigError."""
+    missing = _parse_policy("on-missing", on_missing)
+    incompatible = _parse_policy("on-incompatible", on_incompatible)
+    name, _, argument = (text or "auto").strip().partition(":")
+    if name == "checkpoint" and argument.isdigit():
+        return RestoreRequest(RestoreMode.CHECKPOINT, int(argument), None, missing, incompatible)
+    if name == "path" and argument:
+        return RestoreRequest(RestoreMode.PATH, None, argument, missing, incompatible)
+    simple = {
+        m.value: m for m in RestoreMode if m not in (RestoreMode.CHECKPOINT, RestoreMode.PATH)
+    }
+    if name in simple and not argument:
+        return RestoreRequest(simple[name], None, None, missing, incompatible)
+    raise ConfigError(
+        f"Cannot read --restore {text!r}: expected auto, latest, savepoint, checkpoint:<id>,"
+        " path:<savepoint> or none."
+    )
+
+
+def _parse_policy(name: str, text: str) -> Policy:
+    try:
+        return Policy(text.strip().lower())
+    except ValueError:
+        raise ConfigError(
+            f"Cannot read {name} {text!r}: expected fail, previous, fresh or latest."
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A restore point, as it was found in storage. `checkpoint` is None when it is broken."""
+
+    name: str
+    checkpoint: Checkpoint | None
+    broken: str | None = None
+    is_tip: bool = False
+    is_savepoint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What comparing and probing found out about one candidate."""
+
+    incompatible: Sequence[str] = ()
+    """Reasons, one for each vertex that does not fit."""
+    changed_sources: Sequence[str] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """What was said of each source whose position cannot be read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Go on from this candidate. Sources in `skip` start at their newest instead (data is missed)."""
+
+    skip: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TryPrevious:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartFresh:
+    reason: str
+    at_latest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    reason: str
+
+
+Verdict = Use | TryPrevious | StartFresh | Refuse
+
+
+def derive_abandoned(chain: Sequence[Checkpoint]) -> set[int]:
+    """Numbers that a later claim went back behind: their output was taken back or will be written again."""
+    abandoned: set[int] = set()
+    for checkpoint in chain:
+        if checkpoint.kind is CheckpointKind.CLAIM and checkpoint.abandons_after is not None:
+            abandoned |= set(range(checkpoint.abandons_after + 1, checkpoint.number))
+    return abandoned
+
+
+def decide_candidate(candidate: Candidate, found: Found, request: RestoreRequest) -> Verdict:
+    """What to do with one candidate."""
+    if candidate.broken is not None:
+        return _apply(request.on_missing, candidate.broken, "on-missing", ())
+    if found.incompatible:
+        reason = "; ".join(found.incompatible)
+        return _apply(request.on_incompatible, reason, "on-incompatible", found.changed_sources)
+    if found.unreadable:
+        reason = "; ".join(f"{at}: {said}" for at, said in sorted(found.unreadable.items()))
+        return _apply(request.on_missing, reason, "on-missing", tuple(sorted(found.unreadable)))
+    return Use()
+
+
+def decide_without_candidate(request: RestoreRequest, passed_over: Sequence[str]) -> Verdict:
+    """What to do when there is no candidate (left)."""
+    if passed_over:
+        reason = "no older restore point is left"
+        if request.on_missing is Policy.FRESH:
+            return StartFresh(reason)
+        return Refuse(reason)
+    if request.mode in (RestoreMode.AUTO, RestoreMode.NONE):
+        return StartFresh("nothing is kept of this job id")
+    reason = f"there is nothing to restore by '{request.mode.value}'"
+    if request.on_missing is Policy.FRESH:
+        return StartFresh(reason)
+    if request.on_missing is Policy.LATEST:
+        return StartFresh(reason, at_latest=True)
+    return Refuse(reason)
+
+
+def _apply(policy: Policy, reason: str, option: str, skip: Sequence[str]) -> Verdict:
+    said = f"{reason} ({option} = {policy.value})"
+    if policy is Policy.PREVIOUS:
+        return TryPrevious(said)
+    if policy is Policy.FRESH:
+        return StartFresh(said)
+    if policy is Policy.LATEST and skip:
+        return Use(tuple(skip), said)
+    if policy is Policy.LATEST:
+        return StartFresh(said, at_latest=True)
+    return Refuse(said)

@@ -1,0 +1,1 @@
+"""The epoch loop on Spark: plan, read, transform, stage, commit, publish, ack."""

@@ -1,0 +1,281 @@
+"""The transformed path: sources as DataFrames, transforms as Spark plans, sinks behind them.
+
+Small epochs: Arrow in, one JVM job, Arrow out, staged in the driver. Large ones: one Spark job for all sinks and
+tables, with sources kept by Spark where several plans read them, so that a source is never read twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from holdfast.connectors.base import Budget, ReadPlan, Sink, StageScope, TableBatch
+from holdfast.model.checkpoints import Count
+from holdfast.model.jobs import Role
+from holdfast.model.schema import KIND_COLUMN, Table
+from holdfast.runtime.carried import carrying_errors
+from holdfast.runtime.open_pipeline import OpenPipeline
+from holdfast.runtime.session import SparkHost
+from holdfast.runtime.task import MeteredRead, SinkPart, TaskDone, stage_in
+from holdfast.transforms.base import TableFrame
+from holdfast.transforms.tables import table_of_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_PER_BATCH_MAX = 65_536
+ScopeOf = Callable[[str, int], StageScope]
+Ran = tuple[list[TaskDone], list[SinkPart]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """One table on its way into one sink."""
+
+    sink: str
+    table: Table
+    frame: DataFrame
+
+
+class Frames:
+    """The transforms of one pipeline, applied anew to each epoch's frames (they are lazy and cost little)."""
+
+    def __init__(self, pipeline: OpenPipeline, host: SparkHost) -> None:
+        self._pipeline = pipeline
+        self._host = host
+        self._delivered: dict[str, list[Table]] = {}
+
+    def learn_tables(self, delivered: Mapping[str, Sequence[Table]]) -> dict[str, list[Table]]:
+        """The tables at each sink, learnt by planning over empty frames."""
+        self._delivered = {at: list(tables) for at, tables in delivered.items()}
+        spark = self._host.session()
+        empty = {
+            at: [
+                self._frame(spark, at, table, _empty(table, self._pipeline.sources[at].emits_kinds))
+                for table in tables
+            ]
+            for at, tables in self._delivered.items()
+        }
+        found: dict[str, list[Table]] = {v.location: [] for v in self._pipeline.spec.of(Role.SINK)}
+        for flow in self._flows(empty):
+            found[flow.sink].append(flow.table)
+        return found
+
+    def run_small(self, plans: Mapping[str, ReadPlan], budget: Budget, scope: ScopeOf) -> Ran:
+        """Read here, transform in the JVM, stage here."""
+        spark = self._host.session()
+        read: list[TaskDone] = []
+        inputs: dict[str, list[TableFrame]] = {}
+        for at, plan in plans.items():
+            rows = self._read_here(at, plan, budget, read)
+            inputs[at] = [
+                self._frame(spark, at, table, rows[table.path])
+                for table in self._delivered[at]
+                if table.path in rows
+            ]
+        by_sink: dict[str, list[TableBatch]] = {}
+        for flow in self._flows(inputs):
+            out = _conform(flow.frame.toArrow(), flow.table)
+            batches = out.to_batches(max_chunksize=ROWS_PER_BATCH_MAX)
+            by_sink.setdefault(flow.sink, []).extend(
+                TableBatch(flow.table.path, batch) for batch in batches if batch.num_rows
+            )
+        parts = [
+            stage_in((at, self._pipeline.sinks[at], scope(at, 0)), iter(batches))
+            for at, batches in by_sink.items()
+        ]
+        return read, parts
+
+    def run_large(self, plans: Mapping[str, ReadPlan], budget: Budget, scope: ScopeOf) -> Ran:
+        """Read, transform and stage on executors, in one Spark job."""
+        spark = self._host.session()
+        meters = {at: spark.sparkContext.accumulator(0) for at in plans}
+        inputs = {
+            at: self._read_there(spark, at, plan, budget, meters[at]) for at, plan in plans.items()
+        }
+        tables_count = sum(len(frames) for frames in inputs.values())
+        flows = self._flows(inputs)
+        kept = self._keep_shared(inputs) if len(flows) > tables_count else []
+        if kept:
+            flows = self._flows(inputs)
+        try:
+            parts = self._stage_there(flows, scope)
+        finally:
+            for frame in kept:
+                frame.unpersist()
+        read = [TaskDone(at, None, Count(meter.value, 0), ()) for at, meter in meters.items()]
+        return read, parts
+
+    def _flows(self, sources: Mapping[str, Sequence[TableFrame]]) -> list[_Flow]:
+        """Apply the transforms in the graph's order; what arrives at the sinks."""
+        at_vertex: dict[str, list[TableFrame]] = {at: list(f) for at, f in sources.items()}
+        flows: list[_Flow] = []
+        for vertex in self._pipeline.spec.vertices:
+            if vertex.role is Role.SOURCE:
+                at_vertex.setdefault(vertex.location, [])
+                continue
+            inputs = [frame for at in vertex.inputs for frame in at_vertex[at]]
+            if vertex.role is Role.SINK:
+                flows += [_Flow(vertex.location, f.table, f.frame) for f in inputs]
+                continue
+            outputs = self._pipeline.transforms[vertex.location].apply(inputs) if inputs else []
+            at_vertex[vertex.location] = [
+                TableFrame(table_of_frame(o.frame, o.table), o.frame, vertex.output)
+                for o in outputs
+            ]
+        return flows
+
+    def _frame(self, spark: SparkSession, at: str, table: Table, rows: pa.Table) -> TableFrame:
+        frame = spark.createDataFrame(rows, schema=_spark_schema(rows.schema))
+        return TableFrame(table, frame, self._output_of(at))
+
+    def _read_here(
+        self, at: str, plan: ReadPlan, budget: Budget, done: list[TaskDone]
+    ) -> dict[str, pa.Table]:
+        source = self._pipeline.sources[at]
+        batches: dict[str, list[pa.RecordBatch]] = {}
+        for task in plan.tasks:
+            reading = MeteredRead(source.read(task, budget))
+            for found in reading:
+                batches.setdefault(found.table, []).append(found.batch)
+            done.append(TaskDone(at, reading.reached, reading.count, ()))
+        tables = {table.path: table for table in self._delivered[at]}
+        return {
+            path: pa.Table.from_batches(
+                [_with_kinds(batch, source.emits_kinds) for batch in found],
+                _arrow_schema(tables[path], source.emits_kinds),
+            )
+            for path, found in batches.items()
+        }
+
+    def _read_there(
+        self, spark: SparkSession, at: str, plan: ReadPlan, budget: Budget, meter: Any
+    ) -> list[TableFrame]:
+        source: Any = self._pipeline.sources[at]
+        frames = []
+        for table in self._delivered[at]:
+            tasks = [task for task in plan.tasks if task.table == table.path]
+            if not tasks:
+                continue
+            if hasattr(source, "frame"):
+                frame = source.frame(spark, table.path, tasks)
+            else:
+                schema = _spark_schema(_arrow_schema(table, source.emits_kinds))
+                read = _reader_of(source, tasks, budget, meter)
+                frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
+            frames.append(TableFrame(table, frame, self._output_of(at)))
+        return frames
+
+    def _keep_shared(self, inputs: dict[str, list[TableFrame]]) -> list[DataFrame]:
+        """Several plans read these frames: Spark keeps the rows, so that they are read once."""
+        from pyspark import StorageLevel
+
+        kept = []
+        for at, frames in inputs.items():
+            held = [
+                TableFrame(f.table, f.frame.persist(StorageLevel.MEMORY_AND_DISK), f.output)
+                for f in frames
+            ]
+            inputs[at] = held
+            kept += [f.frame for f in held]
+        return kept
+
+    def _stage_there(self, flows: Sequence[_Flow], scope: ScopeOf) -> list[SinkPart]:
+        jobs = [
+            flow.frame.mapInArrow(
+                _stager_of(
+                    self._pipeline.sinks[flow.sink], scope(flow.sink, index << 20), flow.table
+                ),
+                "result string",
+            )
+            for index, flow in enumerate(flows)
+        ]
+        if not jobs:
+            return []
+        rows = reduce(lambda one, other: one.unionAll(other), jobs).collect()
+        return [_part_from(json.loads(row.result)) for row in rows]
+
+    def _output_of(self, at: str) -> str:
+        return next(v.output for v in self._pipeline.spec.vertices if v.location == at)
+
+
+def _reader_of(
+    source: Any, tasks: Sequence[Any], budget: Budget, meter: Any
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def read(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with carrying_errors():
+            for batch in ids:
+                for index in batch.column(0).to_pylist():
+                    reading = MeteredRead(source.read(tasks[index], budget))
+                    for found in reading:
+                        yield _with_kinds(found.batch, source.emits_kinds)
+                    meter.add(reading.count.rows)
+
+    return read
+
+
+def _stager_of(
+    sink: Sink, scope: StageScope, table: Table
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from dataclasses import replace
+
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        own = replace(
+            scope,
+            task=scope.task + context.partitionId(),
+            try_id=str(context.taskAttemptId()),
+        )
+        rows = (TableBatch(table.path, _conform_batch(b, table)) for b in batches if b.num_rows)
+        with carrying_errors():
+            done = stage_in((own.location, sink, own), rows)
+        told = [done.location, done.part, done.count.rows, done.count.bytes, done.rows_by_table]
+        yield pa.record_batch({"result": [json.dumps(told)]})
+
+    return stage
+
+
+def _part_from(told: Any) -> SinkPart:
+    location, part, rows, size, rows_by_table = told
+    return SinkPart(location, part, Count(rows, size), rows_by_table)
+
+
+def _arrow_schema(table: Table, emits_kinds: bool) -> pa.Schema:
+    schema = table.arrow_schema
+    return schema.append(pa.field(KIND_COLUMN, pa.int8())) if emits_kinds else schema
+
+
+def _spark_schema(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+
+
+def _empty(table: Table, emits_kinds: bool) -> pa.Table:
+    return _arrow_schema(table, emits_kinds).empty_table()
+
+
+def _with_kinds(batch: pa.RecordBatch, emits_kinds: bool) -> pa.RecordBatch:
+    """Every batch of a source that emits kinds has the column, also those with inserts only."""
+    if not emits_kinds or KIND_COLUMN in batch.schema.names:
+        return batch
+    inserts = pa.repeat(pa.scalar(0, pa.int8()), batch.num_rows)
+    return batch.append_column(pa.field(KIND_COLUMN, pa.int8()), inserts)
+
+
+def _conform(rows: pa.Table, table: Table) -> pa.Table:
+    """Arrow as Spark gives it, in the types of the table."""
+    return rows.cast(_arrow_schema(table, KIND_COLUMN in rows.schema.names))
+
+
+def _conform_batch(batch: pa.RecordBatch, table: Table) -> pa.RecordBatch:
+    wanted = _arrow_schema(table, KIND_COLUMN in batch.schema.names)
+    return batch if batch.schema.equals(wanted) else batch.cast(wanted)
