@@ -153,6 +153,10 @@ class Source(Protocol):
         """The position in words, for `holdfast checkpoints`."""
         ...
 
+    def fraction(self, position: Position) -> float | None:
+        """How much of a bounded source lies before `position`, 0 to 1; None when nobody knows. Costs nothing."""
+        ...
+
     def ack(self, position: Position) -> None:
         """All before `position` is in a checkpoint and published: the system may forget it."""
         ...
@@ -183,6 +187,9 @@ class SourceBase:
 
     def describe(self, position: Position) -> str:
         return "done" if is_done(position) else str(position)
+
+    def fraction(self, position: Position) -> float | None:
+        return 1.0 if is_done(position) else None
 
     def ack(self, position: Position) -> None:
         return None
@@ -247,6 +254,9 @@ class Sink(Protocol):
     """False where each commit makes files or snapshots: epochs then come at `checkpoint.interval`."""
     rewindable: bool
     """Whether `rewind` can take back what later epochs published."""
+    overlaps: bool
+    """Whether an epoch may be staged while the one before it is not committed yet: rows that only insert do not
+    mind their order, where staging writes nothing that another epoch's staging reads."""
 
     def prepare(self, tables: Sequence[Table]) -> None:
         """Apply the save modes. Once per generation, before its first epoch; may be repeated until that commits."""
@@ -282,6 +292,7 @@ class SinkBase:
     condition = ""
     commits_cheaply = True
     rewindable = False
+    overlaps = False
 
     def prepare(self, tables: Sequence[Table]) -> None:
         return None

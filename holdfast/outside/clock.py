@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -20,6 +22,10 @@ class Clock(Protocol):
         """Wait, or return True early when `wake` is set."""
         ...
 
+    def alarm(self, duration_ms: float, ring: Callable[[], None]) -> AbstractContextManager[None]:
+        """Ring, from another thread, when the block inside takes longer than that."""
+        ...
+
 
 class RealClock:
     """This machine's clocks. Has no state, so it may travel to executors."""
@@ -35,3 +41,13 @@ class RealClock:
             return wake.wait(duration_ms / 1000)
         time.sleep(duration_ms / 1000)
         return False
+
+    @contextmanager
+    def alarm(self, duration_ms: float, ring: Callable[[], None]) -> Iterator[None]:
+        timer = threading.Timer(duration_ms / 1000, ring)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
