@@ -1,0 +1,243 @@
+"""The one Spark session of a process: started at first need, shared by all pipelines, ended with everything it began.
+
+We start the JVM ourselves. It reads the end of its stdin when this process dies, however it dies, and ends too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from holdfast.model.errors import Canceled
+from holdfast.runtime.carried import carrying_errors
+from holdfast.runtime.gateway import Gateway, start_gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+W = TypeVar("W")
+R = TypeVar("R")
+_GROUP = "spark.jobGroup.id"
+_GROUP_PROPERTIES = (_GROUP, "spark.job.description", "spark.job.interruptOnCancel")
+_POOL = "spark.scheduler.pool"
+
+
+def default_cache_folder() -> Path:
+    """Where what may be lost at any time is kept between runs."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "holdfast"
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """How to start Spark. `conf` is the job's own and has the last word."""
+
+    master: str = "local[*]"
+    app_name: str = "holdfast"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: tuple[str, ...] = ()
+    cache_folder: Path = field(default_factory=default_cache_folder)
+    scratch_folder: Path | None = None
+    driver_memory: str = "1g"
+
+
+@dataclass
+class _Thread(threading.local):
+    """What this thread works for."""
+
+    group: str | None = None
+    applied: str | None = None
+
+
+class SparkHost:
+    """Starts, shares and ends the session. All methods may be called from any thread."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self._settings = settings
+        self._lock = threading.RLock()
+        self._gateway: Gateway | None = None
+        self._spark: SparkSession | None = None
+        self._thread = _Thread()
+        self._numbers = itertools.count(1)
+        self._open_groups: dict[str, set[str]] = {}
+        self._canceled: set[str] = set()
+
+    def session(self) -> SparkSession:
+        """The session, started if this is the first need of it."""
+        with self._lock:
+            if self._spark is None:
+                self._start()
+            spark = self._spark
+            assert spark is not None
+        self._apply_group(spark)
+        return spark
+
+    def run_tasks(self, run: Callable[[W, str], R], tasks: Sequence[W]) -> list[R]:
+        """Run each task on an executor, in one Spark job. The second argument names the try."""
+        if not tasks:
+            return []
+        from pyspark.cloudpickle import dumps, loads
+
+        packed_run = dumps(run)
+        packed = [dumps(task) for task in tasks]
+
+        def run_partition(items: Iterator[bytes]) -> Iterator[bytes]:
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            assert context is not None
+            with carrying_errors():
+                for item in items:
+                    yield dumps(loads(packed_run)(loads(item), str(context.taskAttemptId())))
+
+        spark = self.session()
+        done = spark.sparkContext.parallelize(packed, len(packed)).mapPartitions(run_partition)
+        return [loads(item) for item in done.collect()]
+
+    @contextmanager
+    def group(self, name: str) -> Iterator[None]:
+        """Spark jobs of this thread, from here to the end of the block, belong to `name`."""
+        outer = self._thread.group
+        own = f"{name}#{next(self._numbers)}"
+        with self._lock:
+            self._open_groups.setdefault(name, set()).add(own)
+        self._thread.group = own
+        try:
+            yield
+        finally:
+            self._thread.group = outer
+            self._leave(name, own)
+
+    def cancel(self, name: str) -> None:
+        """End the jobs of all open groups of this name, those not yet begun included."""
+        with self._lock:
+            groups = sorted(self._open_groups.get(name, ()))
+            self._canceled.update(groups)
+            spark = self._spark
+        if spark is not None:
+            context: Any = spark.sparkContext
+            for group in groups:
+                context._jsc.sc().cancelJobGroupAndFutureJobs(group)
+
+    def stop(self) -> None:
+        """End the session, the JVM and the Python workers. Doing it twice is the same as once."""
+        with self._lock:
+            spark, self._spark = self._spark, None
+            gateway, self._gateway = self._gateway, None
+        if spark is not None:
+            with contextlib.suppress(ConnectionError, OSError):
+                spark.stop()
+        if gateway is not None:
+            gateway.stop()
+
+    def _start(self) -> None:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        scratch = self._scratch()
+        gateway = start_gateway(self._settings, scratch)
+        try:
+            conf = SparkConf(loadDefaults=False).setAll(list(self._conf(scratch).items()))
+            with _our_sigint():
+                context = SparkContext(conf=conf, gateway=gateway.py4j)
+            self._spark = SparkSession(context)
+        except BaseException:
+            gateway.stop()
+            raise
+        self._gateway = gateway
+
+    def _apply_group(self, spark: SparkSession) -> None:
+        """Tell Spark what this thread works for, when it does not know yet."""
+        group = self._thread.group
+        if group in self._canceled:
+            raise Canceled(f"Cannot go on with {_name_of(group)}: it was canceled.")
+        if group == self._thread.applied:
+            return
+        context = spark.sparkContext
+        if group is None:
+            for key in (*_GROUP_PROPERTIES, _POOL):
+                context.setLocalProperty(key, None)  # type: ignore[arg-type]
+        else:
+            context.setJobGroup(group, _name_of(group), interruptOnCancel=True)
+            context.setLocalProperty(_POOL, _name_of(group))
+        self._thread.applied = group
+
+    def _leave(self, name: str, own: str) -> None:
+        with self._lock:
+            self._open_groups[name].discard(own)
+            if not self._open_groups[name]:
+                del self._open_groups[name]
+            self._canceled.discard(own)
+            spark = self._spark
+        if spark is not None and self._thread.applied == own:
+            self._apply_group(spark)
+
+    def _scratch(self) -> Path:
+        parent = self._settings.scratch_folder
+        if parent is not None:
+            parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="holdfast-spark-", dir=parent))
+
+    def _conf(self, scratch: Path) -> dict[str, str]:
+        own = {
+            "spark.master": self._settings.master,
+            "spark.app.name": self._settings.app_name,
+            "spark.local.dir": str(scratch),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            **_CONF,
+        }
+        if self._settings.jars:
+            own["spark.jars"] = ",".join(self._settings.jars)
+        return {**own, **self._settings.conf}
+
+
+_CONF = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Kept even without a UI, in the driver's memory: little of it.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.scheduler.mode": "FAIR",
+    "spark.locality.wait": "0",
+    "spark.python.worker.reuse": "true",
+    # A worker that blocks in a read is killed so long after its job was canceled.
+    "spark.python.task.killTimeout": "1s",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    # Arrow's timestamps without zone are Spark's TIMESTAMP_NTZ; with it, a plain TIMESTAMP in SQL is one too.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.codegen.cache.maxEntries": "1000",
+}
+
+
+def _name_of(group: str | None) -> str:
+    return "" if group is None else group.rpartition("#")[0]
+
+
+@contextmanager
+def _our_sigint() -> Iterator[None]:
+    """PySpark takes over Ctrl-C when it starts in the main thread: the handler that was there comes back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
