@@ -8,53 +8,23 @@ known only after the read are read in the driver: their budget bounds the epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 
-from holdfast.connectors.base import Budget, ReadPlan, StageScope, Token
+from holdfast.connectors.base import Budget, ReadTask, Source, StageScope, TableBatch, Token
 from holdfast.model.checkpoints import Count
 from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Role
 from holdfast.model.json import Json, JsonObject
 from holdfast.model.schema import Table
 from holdfast.runtime.carried import restore_error
+from holdfast.runtime.epoch import EpochWork, PlannedEpoch, Staged
 from holdfast.runtime.frames import Frames
+from holdfast.runtime.guard import guarded_read
 from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.task import SinkPart, TaskDone, TaskWork, run_task
-
-SMALL_ROWS_MAX = 10_000
-"""Up to here an epoch is done in the driver: ~25 ms against ~150 ms for a round through Python workers."""
-
-
-@dataclass(frozen=True, slots=True)
-class EpochWork:
-    """What one epoch is to do."""
-
-    number: int
-    attempt: int
-    plans: Mapping[str, ReadPlan]
-    budget: Budget
-
-    @property
-    def is_small(self) -> bool:
-        plans = self.plans.values()
-        if any(plan.end is None for plan in plans):
-            return True
-        estimates = [plan.rows_estimate for plan in plans]
-        known = [estimate for estimate in estimates if estimate is not None]
-        return len(known) == len(estimates) and sum(known) <= SMALL_ROWS_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What one epoch left: everything its checkpoint has to say."""
-
-    number: int
-    reached: Mapping[str, Sequence[JsonObject | None]]
-    tokens: Mapping[str, Token]
-    counts: Mapping[str, Count]
-    sink_rows: Mapping[str, Mapping[str, int]]
 
 
 class DataPath:
@@ -63,8 +33,10 @@ class DataPath:
     def __init__(self, pipeline: OpenPipeline, host: SparkHost) -> None:
         self._pipeline = pipeline
         self._host = host
-        self._frames = Frames(pipeline, host) if pipeline.transforms else None
+        self._frames = Frames(pipeline, host, self._read) if pipeline.transforms else None
         self._tables: dict[str, dict[str, Table]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way: dict[int, Future[Staged]] = {}
 
     def learn_tables(self) -> Mapping[str, Sequence[Table]]:
         """The tables that will reach each sink, and what each source delivers, by location."""
@@ -82,7 +54,44 @@ class DataPath:
         }
         return everywhere
 
-    def stage(self, work: EpochWork) -> Staged:
+    def begin(self, planned: PlannedEpoch) -> None:
+        """Start to stage it, unless it is so small that `finish` does it faster here."""
+        work = planned.work
+        if work.is_small or not work.plans:
+            return
+        if self._pool is None:
+            name = f"stage {self._pipeline.name}"
+            self._pool = ThreadPoolExecutor(thread_name_prefix=name)
+        self._under_way[work.number] = self._pool.submit(self._stage_in_group, work)
+
+    def finish(self, planned: PlannedEpoch) -> Staged:
+        """What the epoch left, once all of it is staged."""
+        work = planned.work
+        if not work.plans:
+            return Staged(work.number)
+        begun = self._under_way.pop(work.number, None)
+        if begun is not None:
+            return begun.result()
+        return self._stage_in_group(work) if self._frames is not None else self._stage(work)
+
+    def cancel(self) -> None:
+        """End what Spark runs for this pipeline. From any thread."""
+        self._host.cancel(self._pipeline.name)
+
+    def end(self) -> None:
+        """Nothing of this attempt runs any more when this returns."""
+        if self._under_way:
+            self.cancel()
+            wait(self._under_way.values())
+            self._under_way.clear()
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _stage_in_group(self, work: EpochWork) -> Staged:
+        with self._host.group(self._pipeline.name):
+            return self._stage(work)
+
+    def _stage(self, work: EpochWork) -> Staged:
         """Read, transform and stage one epoch."""
         try:
             if self._frames is not None:
@@ -90,13 +99,18 @@ class DataPath:
             return self._stage_fused(work)
         except HoldfastError:
             raise
-        except Exception as error:  # noqa: BLE001 - Spark's own errors have no common root
+        except Exception as error:
             raise restore_error(error) from error
+
+    def _read(self, source: Source, task: ReadTask, budget: Budget) -> Iterator[TableBatch]:
+        """Reading here, in the driver, under a guard."""
+        grace_ms = self._pipeline.env.checkpoint_timeout_ms
+        return guarded_read(source, task, budget, clock=self._pipeline.clock, grace_ms=grace_ms)
 
     def _stage_fused(self, work: EpochWork) -> Staged:
         tasks = self._fused_tasks(work)
-        if work.is_small or self._only_one_may_run(work):
-            done = [run_task(task) for task in tasks]
+        if work.is_small or self._only_one_may_run():
+            done = [run_task(task, self._read) for task in tasks]
         else:
             done = self._host.run_tasks(_run_on_executor, tasks)
         return _collect(work, done)
@@ -122,7 +136,7 @@ class DataPath:
         read, parts = run(work.plans, work.budget, scope)
         return _collect(work, [*read, TaskDone("", None, Count(), tuple(parts))])
 
-    def _only_one_may_run(self, work: EpochWork) -> bool:
+    def _only_one_may_run(self) -> bool:
         """A sink that must see all rows in one place says so (`one_task`)."""
         return any(getattr(sink, "one_task", False) for sink in self._pipeline.sinks.values())
 

@@ -21,7 +21,7 @@ from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.runtime.session import SparkHost
-from holdfast.runtime.task import MeteredRead, SinkPart, TaskDone, stage_in
+from holdfast.runtime.task import MeteredRead, Read, SinkPart, TaskDone, stage_in
 from holdfast.transforms.base import TableFrame
 from holdfast.transforms.tables import table_of_frame
 
@@ -45,9 +45,10 @@ class _Flow:
 class Frames:
     """The transforms of one pipeline, applied anew to each epoch's frames (they are lazy and cost little)."""
 
-    def __init__(self, pipeline: OpenPipeline, host: SparkHost) -> None:
+    def __init__(self, pipeline: OpenPipeline, host: SparkHost, read: Read) -> None:
         self._pipeline = pipeline
         self._host = host
+        self._read = read
         self._delivered: dict[str, list[Table]] = {}
 
     def learn_tables(self, delivered: Mapping[str, Sequence[Table]]) -> dict[str, list[Table]]:
@@ -140,7 +141,7 @@ class Frames:
         source = self._pipeline.sources[at]
         batches: dict[str, list[pa.RecordBatch]] = {}
         for task in plan.tasks:
-            reading = MeteredRead(source.read(task, budget))
+            reading = MeteredRead(self._read(source, task, budget))
             for found in reading:
                 batches.setdefault(found.table, []).append(found.batch)
             done.append(TaskDone(at, reading.reached, reading.count, ()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,12 +51,20 @@ class TaskDone:
     parts: tuple[SinkPart, ...]
 
 
-def run_task(work: TaskWork) -> TaskDone:
+Read = Callable[[Source, ReadTask, Budget], Iterator[TableBatch]]
+
+
+def plain_read(source: Source, task: ReadTask, budget: Budget) -> Iterator[TableBatch]:
+    """On executors, where Spark ends what hangs."""
+    return source.read(task, budget)
+
+
+def run_task(work: TaskWork, read: Read = plain_read) -> TaskDone:
     """Read and stage."""
     native = _byte_path(work)
     if native is not None:
         return native
-    reading = MeteredRead(work.source.read(work.task, work.budget))
+    reading = MeteredRead(read(work.source, work.task, work.budget))
     parts = _stage_in_all(work, reading)
     for _ in reading:
         pass

@@ -1,0 +1,51 @@
+"""The wish that a pipeline ends: after the epoch it is in, or at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from enum import IntEnum
+
+
+class StopLevel(IntEnum):
+    """Only ever grows."""
+
+    GO_ON = 0
+    AFTER_EPOCH = 1
+    NOW = 2
+
+
+class StopSignal:
+    """Set from any thread, seen by the loop between two steps; `NOW` also ends what blocks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._level = StopLevel.GO_ON
+        self._enders: list[Callable[[], None]] = []
+        self.wake = threading.Event()
+        """Set as soon as any stop is asked for, so that no wait outlasts it."""
+
+    @property
+    def level(self) -> StopLevel:
+        return self._level
+
+    def ask(self, level: StopLevel) -> None:
+        with self._lock:
+            is_new = level is StopLevel.NOW and self._level is not StopLevel.NOW
+            self._level = max(self._level, level)
+            enders = list(self._enders) if is_new else []
+        self.wake.set()
+        for end in enders:
+            end()
+
+    def on_now(self, end: Callable[[], None]) -> None:
+        """Called when `NOW` is asked for, in the asker's thread; at once if it already was."""
+        with self._lock:
+            self._enders.append(end)
+            already = self._level is StopLevel.NOW
+        if already:
+            end()
+
+    def forget(self, end: Callable[[], None]) -> None:
+        with self._lock:
+            self._enders.remove(end)
