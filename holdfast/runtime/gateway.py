@@ -108,7 +108,7 @@ def _connect(told: Path) -> Any:
     secret = content[8 : 8 + size].decode()
     told.unlink()
     with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-        return launch_gateway()
+        return launch_gateway()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,17 +87,18 @@ class SparkHost:
             return []
         from pyspark.cloudpickle import dumps, loads
 
-        packed_run = dumps(run)
-        packed = [dumps(task) for task in tasks]
+        packed_run = dumps(run)  # type: ignore[no-untyped-call]
+        packed = [dumps(task) for task in tasks]  # type: ignore[no-untyped-call]
 
-        def run_partition(items: Iterator[bytes]) -> Iterator[bytes]:
+        def run_partition(items: Iterable[bytes]) -> Iterable[bytes]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             assert context is not None
             with carrying_errors():
                 for item in items:
-                    yield dumps(loads(packed_run)(loads(item), str(context.taskAttemptId())))
+                    done = loads(packed_run)(loads(item), str(context.taskAttemptId()))
+                    yield dumps(done)  # type: ignore[no-untyped-call]
 
         spark = self.session()
         done = spark.sparkContext.parallelize(packed, len(packed)).mapPartitions(run_partition)

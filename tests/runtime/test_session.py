@@ -1,0 +1,215 @@
+"""The Spark session: started once, canceled at once, ended whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.errors import Canceled, PositionGone
+from holdfast.outside.clock import RealClock
+from holdfast.outside.processes import launch, run
+from holdfast.runtime.carried import restore_error
+from holdfast.runtime.session import SparkHost
+
+pytestmark = pytest.mark.spark
+
+
+def test_tasks_run_in_one_job_and_their_results_keep_their_order(host: SparkHost) -> None:
+    seen = host.run_tasks(lambda work, try_id: (work, try_id), ["c", "a", "b"])
+
+    assert [work for work, _ in seen] == ["c", "a", "b"]
+    assert len({try_id for _, try_id in seen}) == 3
+
+
+def test_an_error_of_ours_keeps_class_message_and_code(host: SparkHost) -> None:
+    def fail(work: int, try_id: str) -> None:
+        raise PositionGone(f"Cannot read part {work}: it is gone.")
+
+    with pytest.raises(Exception, match="HOLDFAST-ERROR") as caught:
+        host.run_tasks(fail, [7])
+
+    restored = restore_error(caught.value)
+    assert type(restored) is PositionGone
+    assert (str(restored), restored.code) == ("Cannot read part 7: it is gone.", "position-gone")
+
+
+def test_threads_share_one_session(host: SparkHost) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        sessions = list(threads.map(lambda _: host.session(), range(8)))
+
+    assert len({id(session) for session in sessions}) == 1
+
+
+def test_a_group_has_a_pool_of_its_own_only_inside_its_block(host: SparkHost) -> None:
+    context = host.session().sparkContext
+    with host.group("orders/0"):
+        host.session()
+        inside = context.getLocalProperty("spark.scheduler.pool")
+
+    assert inside == "orders/0"
+    assert context.getLocalProperty("spark.scheduler.pool") is None
+    assert context.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_user_still_owns_ctrl_c(host: SparkHost) -> None:
+    host.session()
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_arrow_timestamps_without_zone_stay_without(host: SparkHost) -> None:
+    found = host.session().sql("SELECT TIMESTAMP '2026-01-02 03:04:05' AS at").dtypes
+
+    assert found == [("at", "timestamp_ntz")]
+
+
+def test_cancel_ends_a_task_that_is_stuck_in_a_read(host: SparkHost) -> None:
+    with _silent_server() as (port, accepted):
+        ended = _in_group(host, "stuck/0", _block_on(port))
+        worker = accepted()
+
+        host.cancel("stuck/0")
+
+        assert isinstance(ended(30), Exception)
+        assert _wait_for(lambda: not _is_alive(worker), 15_000)
+
+
+def test_cancel_leaves_other_groups_alone(host: SparkHost) -> None:
+    with _silent_server() as (port, accepted):
+        ended = _in_group(host, "stuck/1", _block_on(port))
+        accepted()
+
+        with host.group("well/0"):
+            host.cancel("stuck/1")
+            assert host.run_tasks(lambda work, _: work + 1, [1]) == [2]
+
+        assert isinstance(ended(30), Exception)
+
+
+def test_a_canceled_group_starts_no_further_job(host: SparkHost) -> None:
+    with host.group("late/0"):
+        spark = host.session()
+        host.cancel("late/0")
+
+        with pytest.raises(Exception, match=r"[Cc]ancel"):
+            spark.range(10).count()
+        with pytest.raises(Canceled):
+            host.run_tasks(lambda work, _: work, [1])
+
+    with host.group("late/0"):
+        assert host.run_tasks(lambda work, _: work, [1]) == [1]
+
+
+_HOLDS_A_SESSION = """
+import os, pathlib, sys
+import threading, time
+from holdfast.outside.processes import run
+from holdfast.runtime.session import SparkHost, SparkSettings
+host = SparkHost(SparkSettings(master="local[2]", scratch_folder=pathlib.Path(sys.argv[2])))
+pids = host.run_tasks(lambda work, _: (os.getpid(), os.getppid()), [1])[0]
+jvm = run(["ps", "-o", "ppid=", "-p", str(pids[1])], timeout_ms=10000).out.strip()
+stuck = threading.Thread(
+    target=lambda: host.run_tasks(lambda work, _: time.sleep(3600), [1]), daemon=True
+)
+stuck.start()
+while not host.session().sparkContext.statusTracker().getActiveJobsIds():
+    time.sleep(0.05)
+ready = pathlib.Path(sys.argv[1])
+ready.with_suffix(".part").write_text(" ".join(map(str, (jvm, *pids))))
+ready.with_suffix(".part").rename(ready)
+if sys.argv[3] == "wait":
+    sys.stdin.read()
+host.stop()
+"""
+
+
+@pytest.mark.parametrize("end", ["wait", "stop"])
+def test_nothing_outlives_us_whether_killed_or_stopped(tmp_path: Path, end: str) -> None:
+    ready, scratch = tmp_path / "ready", tmp_path / "scratch"
+    arguments = [str(ready), str(scratch), end]
+    running = launch([sys.executable, "-c", _HOLDS_A_SESSION, *arguments], log=tmp_path / "log")
+    running.wait_for_file(ready, timeout_ms=180_000)
+    pids = [int(pid) for pid in ready.read_text().split()]
+
+    if end == "wait":
+        os.kill(running.pid, signal.SIGKILL)
+
+    assert _wait_for(lambda: not any(map(_is_alive, pids)), 30_000)
+    assert _wait_for(lambda: not running.is_alive, 30_000)
+    assert "WARN" not in (tmp_path / "log").read_text()
+    assert (list(scratch.iterdir()) == []) is (end == "stop")
+
+
+def _block_on(port: int) -> Callable[[int, str], bytes]:
+    def block(_work: int, _try_id: str) -> bytes:
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(f"{os.getpid()}\n".encode())
+            return connection.recv(1)
+
+    return block
+
+
+class _silent_server:
+    """Accepts, is told a process id, and never answers."""
+
+    def __enter__(self) -> tuple[int, Callable[[], int]]:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(120)
+        return self._listening.getsockname()[1], self._accept
+
+    def _accept(self) -> int:
+        self._connection, _ = self._listening.accept()
+        return int(self._connection.makefile().readline())
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        self._listening.close()
+
+
+def _in_group(
+    host: SparkHost, name: str, task: Callable[[int, str], object]
+) -> Callable[[float], BaseException | None]:
+    """Run a task in a thread; the answer waits for its end."""
+    found: list[BaseException | None] = []
+
+    def work() -> None:
+        try:
+            with host.group(name):
+                host.run_tasks(task, [1])
+            found.append(None)
+        except Exception as error:  # noqa: BLE001 - the test looks at whatever came
+            found.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+
+    def ended(timeout_s: float) -> BaseException | None:
+        thread.join(timeout_s)
+        assert found, "the task still runs"
+        return found[0]
+
+    return ended
+
+
+def _is_alive(pid: int) -> bool:
+    """Zombies are dead: nobody may have waited for them."""
+    told = run(["ps", "-o", "stat=", "-p", str(pid)], timeout_ms=10_000).out.strip()
+    return bool(told) and not told.startswith("Z")
+
+
+def _wait_for(holds: Callable[[], bool], timeout_ms: float) -> bool:
+    clock = RealClock()
+    until = clock.elapsed_ms() + timeout_ms
+    while clock.elapsed_ms() < until:
+        if holds():
+            return True
+        clock.wait(50)
+    return holds()
