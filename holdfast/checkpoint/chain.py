@@ -12,6 +12,7 @@ from __future__ import annotations
 from holdfast.checkpoint.document import DocumentBroken, read_document, write_document
 from holdfast.model.checkpoints import Checkpoint, checkpoint_from_json
 from holdfast.model.errors import OutcomeUnknown, Terminal
+from holdfast.model.json import JsonObject
 from holdfast.outside.files import AlreadyThere, Files, NotThere
 
 MANIFEST = "manifest.json"
@@ -77,6 +78,10 @@ class Chain:
             raise ChainMoved(checkpoint) from late
         except OutcomeUnknown as lost:
             self._look_again(path, data, checkpoint, lost)
+
+    def write_beside(self, number: int, name: str, body: JsonObject) -> None:
+        """A document for people in a checkpoint's folder. Nothing is ever decided from it."""
+        self._files.write(f"{self._path(number)}/{name}", write_document(body))
 
     def remove(self, number: int) -> None:
         """Forget one checkpoint. Which ones may go is `decide_retention`'s to say."""

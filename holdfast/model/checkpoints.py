@@ -63,6 +63,8 @@ class Checkpoint:
     counts: Mapping[str, Count] = field(default_factory=dict)
     sink_rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Rows committed per sink and table, for sinks that judge the whole job."""
+    said: Mapping[str, str] = field(default_factory=dict)
+    """Each source's position in words, for people."""
     restored_from: str | None = None
     """Of a claim: the checkpoint or savepoint it took its content from, where that is not its parent."""
     abandons_after: int | None = None
@@ -78,6 +80,13 @@ class Checkpoint:
     def completed(self) -> bool:
         """All sources were done: an attempt that starts here publishes and finishes."""
         return bool(self.sources) and all(p.get("done") is True for p in self.sources.values())
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to do: completed, published, and confirmed after that."""
+        is_open = any(not s.prepared or s.token is not None for s in self.sinks.values())
+        is_claim = self.kind is CheckpointKind.CLAIM
+        return self.completed and not is_open and not is_claim and self.rewind_due is None
 
     def follow(self, **changes: object) -> Checkpoint:
         """The next link, with `changes`. What only concerns a claim does not go on."""
@@ -109,6 +118,7 @@ class Checkpoint:
             "tables": {at: list(tables) for at, tables in self.tables.items()},
             "counts": {at: [count.rows, count.bytes] for at, count in self.counts.items()},
             "sinkRows": {at: dict(rows) for at, rows in self.sink_rows.items()},
+            "said": dict(self.said),
             "restoredFrom": self.restored_from,
             "abandonsAfter": self.abandons_after,
             "rewindDue": self.rewind_due,
@@ -137,6 +147,7 @@ def checkpoint_from_json(found: JsonObject) -> Checkpoint:
         tables=f["tables"],  # type: ignore[arg-type]
         counts={at: Count(rows, size) for at, (rows, size) in counts.items()},
         sink_rows=f.get("sinkRows") or {},  # type: ignore[arg-type]
+        said=f.get("said") or {},  # type: ignore[arg-type]
         restored_from=f["restoredFrom"],  # type: ignore[arg-type]
         abandons_after=f["abandonsAfter"],  # type: ignore[arg-type]
         rewind_due=f["rewindDue"],  # type: ignore[arg-type]

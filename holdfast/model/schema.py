@@ -143,6 +143,14 @@ _ALIASES = {
     "timestamp_with_time_zone": "timestamp_tz",
     "void": "null",
 }
+_VECTORS: dict[str, pa.DataType] = {
+    "float_vector": pa.list_(pa.float32()),
+    "float16_vector": pa.list_(pa.float32()),
+    "bfloat16_vector": pa.list_(pa.float32()),
+    "binary_vector": pa.binary(),
+    "sparse_float_vector": pa.map_(pa.int32(), pa.float32()),
+}
+"""Vectors are ordinary arrays, bytes and maps from the moment they were read."""
 TYPE_NAMES = (*_SIMPLE, "decimal(p,s)", "array<…>", "map<…,…>", "row{…}")
 
 
@@ -179,7 +187,7 @@ class _TypeParser:
             return pa.map_(key, item)
         if name in ("row", "struct"):
             return self._row()
-        known = _SIMPLE.get(_ALIASES.get(name, name))
+        known = _SIMPLE.get(_ALIASES.get(name, name), _VECTORS.get(name))
         if known is None:
             raise ValueError(f"{self._text!r} is not a type; known are {', '.join(TYPE_NAMES)}")
         if self._peek() == "(":

@@ -14,20 +14,22 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.checkpoint.chain import Chain, ChainMoved
-from holdfast.connectors.base import Claim, Position, Sink, is_done
+from holdfast.connectors.base import Claim, Position, is_done
 from holdfast.decide.epochs import Cadence, derive_cadence, derive_rest_ms
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, Count, SinkState
 from holdfast.model.errors import Canceled
-from holdfast.model.jobs import Role
 from holdfast.model.schema import Table
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.epoch import PlannedEpoch, Staged
 from holdfast.runtime.keeping import Keeping
 from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.runtime.planning import Planning
+from holdfast.runtime.restore import Start
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import EpochCommitted, EpochStaged, Watch
 
+RESTORE_REPORT = "restore.json"
+"""Beside the claim's manifest: why the attempt began where it did."""
 CrashPoint = Callable[[str], None]
 """Called with the name of a place before or after a durable step. A test may raise there."""
 
@@ -75,12 +77,13 @@ class Attempt:
         self._clock = pipeline.clock
         self._cadence = cadence_of(pipeline)
         self._planning = Planning(pipeline, self._cadence)
+        self.claimed = False
 
-    def run(self, claim: Checkpoint) -> Ended:
-        """`claim` is the checkpoint to write first, made by `runtime/restore.py`."""
+    def run(self, start: Start) -> Ended:
+        """`start` holds the checkpoint to write first: the claim."""
         self._stop.on_now(self._end_now)
         try:
-            return self._run(claim)
+            return self._run(start)
         except ChainMoved:
             raise
         except Exception as error:
@@ -91,8 +94,11 @@ class Attempt:
             self._stop.forget(self._end_now)
             self._path.end()
 
-    def _run(self, claim: Checkpoint) -> Ended:
+    def _run(self, start: Start) -> Ended:
+        claim = start.claim
         self._claim(claim)
+        self._chain.write_beside(claim.number, RESTORE_REPORT, start.report.to_json())
+        self._watch.restored(start.report)
         tip = self._settle(claim)
         if not tip.completed:
             tip = self._prepare(tip)
@@ -116,6 +122,7 @@ class Attempt:
             # Someone slept between reading the tip and here, while the chain went on and was tidied: the number was
             # free, yet it is not the head.
             raise ChainMoved(claim)
+        self.claimed = True
         self._point("after claim")
 
     def _settle(self, claim: Checkpoint) -> Checkpoint:
@@ -221,10 +228,12 @@ class Attempt:
             for table, number in tables.items():
                 rows.setdefault(at, {})[table] = rows.get(at, {}).get(table, 0) + number
         sinks = {at: replace(state, token=staged.tokens.get(at)) for at, state in tip.sinks.items()}
+        said = {at: self._pipeline.sources[at].describe(to) for at, to in reached.items()}
         return tip.follow(
             kind=CheckpointKind.EPOCH,
             at_ms=self._clock.now_ms(),
             sources={**tip.sources, **reached},
+            said={**tip.said, **said},
             sinks=sinks,
             counts=counts,
             sink_rows=rows,
@@ -232,13 +241,19 @@ class Attempt:
 
     def _confirm(self, tip: Checkpoint) -> Checkpoint:
         """Nothing came, and the position is still this: said in storage, at no cost to Spark."""
-        states = {at: replace(state, token=None) for at, state in tip.sinks.items()}
-        confirmed = tip.follow(kind=CheckpointKind.EPOCH, at_ms=self._clock.now_ms(), sinks=states)
-        self._commit(confirmed)
+        confirmed = self._write_confirmed(tip)
         self._planning.skip_number()
         for at, source in sorted(self._pipeline.sources.items()):
             source.ack(confirmed.sources[at])
+        return confirmed
+
+    def _write_confirmed(self, tip: Checkpoint) -> Checkpoint:
+        """The tip once more, with nothing left to publish."""
+        states = {at: replace(state, token=None) for at, state in tip.sinks.items()}
+        confirmed = tip.follow(kind=CheckpointKind.EPOCH, at_ms=self._clock.now_ms(), sinks=states)
+        self._commit(confirmed)
         self._watch.committed(EpochCommitted(confirmed.pipeline_id, confirmed, None, 0.0))
+        self._keeping.after_commit(confirmed)
         return confirmed
 
     def _commit(self, checkpoint: Checkpoint) -> None:
@@ -279,13 +294,15 @@ class Attempt:
             self._clock.wait(duration_ms, self._stop.wake)
 
     def _finish(self, tip: Checkpoint) -> None:
-        """The completed point is published. Sinks that judge the whole job do it now."""
-        self._keeping.at_end(tip)
+        """All is published. Sinks that judge the whole job do it now; then the end is confirmed, for good."""
         for at, sink in sorted(self._pipeline.sinks.items()):
             finish = getattr(sink, "finish", None)
             if finish is not None:
                 self._point(f"before finish {at}")
                 finish(dict(tip.sink_rows.get(at, {})))
+        if not tip.settled:
+            tip = self._write_confirmed(tip)
+        self._keeping.at_end(tip)
 
 
 def cadence_of(pipeline: OpenPipeline) -> Cadence:
@@ -305,7 +322,3 @@ def fraction_of(pipeline: OpenPipeline, positions: Mapping[str, Position]) -> fl
             return None
         found.append(fraction)
     return sum(found) / len(found) if found else None
-
-
-def sinks_of(pipeline: OpenPipeline) -> dict[str, Sink]:
-    return {v.location: pipeline.sinks[v.location] for v in pipeline.spec.of(Role.SINK)}

@@ -7,7 +7,7 @@ tables, with sources kept by Spark where several plans read them, so that a sour
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -207,8 +207,8 @@ class Frames:
 
 def _reader_of(
     source: Any, tasks: Sequence[Any], budget: Budget, meter: Any
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def read(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    def read(ids: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with carrying_errors():
             for batch in ids:
                 for index in batch.column(0).to_pylist():
@@ -222,8 +222,8 @@ def _reader_of(
 
 def _stager_of(
     sink: Sink, scope: StageScope, table: Table
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from dataclasses import replace
 
         from pyspark import TaskContext

@@ -37,8 +37,10 @@ class OpenPipeline:
         return [v.location for v in self.spec.of(Role.SINK) if location in v.inputs]
 
     def close(self) -> None:
-        for connector in (*self.sources.values(), *self.sinks.values()):
-            connector.close()
+        for source in self.sources.values():
+            source.close()
+        for sink in self.sinks.values():
+            sink.close()
 
 
 def build_pipeline(

@@ -1,0 +1,238 @@
+"""Runs the pipelines of one job side by side, each in a thread of its own, each attempt after attempt.
+
+A pipeline that fails goes on from its tip after a growing wait; when its budget is spent the job has failed, and the
+other pipelines end after their epoch: they keep their place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from holdfast.checkpoint.chain import Chain, ChainMoved
+from holdfast.decide.attempts import Retry, decide_after_failure
+from holdfast.decide.restore import RestoreMode, RestoreRequest
+from holdfast.model.errors import Canceled, HoldfastError, Terminal
+from holdfast.model.jobs import JobSpec, Pipeline
+from holdfast.model.schema import Table
+from holdfast.outside.clock import Clock
+from holdfast.outside.files import Files
+from holdfast.runtime.attempt import (
+    Attempt,
+    AttemptOutside,
+    CrashPoint,
+    Ended,
+    cadence_of,
+    no_crash,
+)
+from holdfast.runtime.catalog import Catalog
+from holdfast.runtime.data_path import DataPath
+from holdfast.runtime.keeping import Keeping
+from holdfast.runtime.open_pipeline import OpenPipeline, build_pipeline
+from holdfast.runtime.restore import Start, find_start
+from holdfast.runtime.session import SparkHost
+from holdfast.runtime.stop import StopLevel, StopSignal
+from holdfast.runtime.watch import Watch
+
+CLAIM_TRIES_MAX = 20
+
+
+class JobEnd(Enum):
+    """How a run of a job ended."""
+
+    FINISHED = "FINISHED"
+    STOPPED = "STOPPED"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+
+
+@dataclass(frozen=True)
+class WorkerOutside:
+    """What a worker is given from outside."""
+
+    files: Files
+    catalog: Catalog
+    host: SparkHost
+    clock: Clock
+    watch: Watch
+    stop: StopSignal
+    crash_point: CrashPoint = no_crash
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """The end of a run, with the failure that ended it."""
+
+    end: JobEnd
+    failed_pipeline: int | None = None
+    error: BaseException | None = None
+
+
+class UnexpectedFailure(HoldfastError):
+    """Something nobody gave a message for. Tried again, since it may pass."""
+
+    code = "unexpected-failure"
+
+
+class PipelineFailed(Terminal):
+    """A pipeline is given up."""
+
+    code = "pipeline-failed"
+
+
+def run_job(
+    job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
+) -> JobResult:
+    """Run all pipelines to their end. Returns when nothing of the job runs any more."""
+    ends: dict[int, Ended | BaseException] = {}
+
+    def run_one(pipeline: Pipeline) -> None:
+        try:
+            ends[pipeline.id] = _PipelineRun(job_id, spec, pipeline, outside).run(request)
+        except BaseException as error:  # noqa: BLE001 - the thread's outermost line: judged below
+            ends[pipeline.id] = error
+            outside.stop.ask(StopLevel.AFTER_EPOCH)
+
+    threads = [
+        threading.Thread(target=run_one, args=(pipeline,), name=f"pipeline {job_id}/{pipeline.id}")
+        for pipeline in spec.pipelines
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        _join(thread)
+    return derive_result(ends)
+
+
+def derive_result(ends: Mapping[int, Ended | BaseException]) -> JobResult:
+    """A job has failed if a pipeline has, was canceled if one was, and is finished when all are."""
+    failures = {
+        id_: end
+        for id_, end in sorted(ends.items())
+        if isinstance(end, BaseException) and not isinstance(end, Canceled)
+    }
+    for id_, error in failures.items():
+        return JobResult(JobEnd.FAILED, id_, error)
+    if any(isinstance(end, Canceled) for end in ends.values()):
+        return JobResult(JobEnd.CANCELED)
+    if all(end is Ended.FINISHED for end in ends.values()):
+        return JobResult(JobEnd.FINISHED)
+    return JobResult(JobEnd.STOPPED)
+
+
+class _PipelineRun:
+    """One pipeline, attempt after attempt."""
+
+    def __init__(
+        self, job_id: str, spec: JobSpec, pipeline: Pipeline, outside: WorkerOutside
+    ) -> None:
+        self._job_id = job_id
+        self._env = spec.env
+        self._spec = pipeline
+        self._outside = outside
+        self._chain = Chain(outside.files, job_id, pipeline.id)
+        self._claimed = False
+
+    def run(self, request: RestoreRequest) -> Ended:
+        failed_at_ms: list[int] = []
+        while True:
+            try:
+                return self._attempt(self._request_now(request))
+            except (Canceled, ChainMoved):
+                raise
+            except Exception as error:
+                if self._outside.stop.level is not StopLevel.GO_ON:
+                    raise
+                failed_at_ms.append(self._outside.clock.now_ms())
+                self._wait_or_give_up(error, failed_at_ms)
+                if self._outside.stop.level is not StopLevel.GO_ON:
+                    return Ended.STOPPED
+
+    def _request_now(self, asked: RestoreRequest) -> RestoreRequest:
+        """Once an attempt has claimed, the pipeline's own newest checkpoint comes before what was asked for."""
+        return asked if not self._claimed else replace(asked, mode=RestoreMode.AUTO)
+
+    def _wait_or_give_up(self, error: Exception, failed_at_ms: list[int]) -> None:
+        can_help = not isinstance(error, Terminal)
+        verdict = decide_after_failure(
+            failed_at_ms,
+            can_help=can_help,
+            retry_times=self._env.retry_times,
+            retry_interval_ms=self._env.retry_interval_ms,
+        )
+        if isinstance(verdict, Retry):
+            self._outside.watch.retrying(self._spec.id, str(error), verdict.wait_ms)
+            self._outside.clock.wait(verdict.wait_ms, self._outside.stop.wake)
+            return
+        if isinstance(error, HoldfastError):
+            raise error
+        raise UnexpectedFailure(
+            f"Cannot go on with pipeline {self._job_id}/{self._spec.id}:"
+            f" {type(error).__name__}: {error}. {verdict.reason.capitalize()}; --debug shows where."
+        ) from error
+
+    def _attempt(self, request: RestoreRequest) -> Ended:
+        outside = self._outside
+        pipeline = build_pipeline(
+            self._job_id, self._env, self._spec, outside.catalog, outside.clock
+        )
+        try:
+            return self._run_opened(pipeline, request)
+        finally:
+            pipeline.close()
+
+    def _run_opened(self, pipeline: OpenPipeline, request: RestoreRequest) -> Ended:
+        outside = self._outside
+        path = DataPath(pipeline, outside.host)
+        learnt: dict[str, list[Table]] = {}
+
+        def tables() -> Mapping[str, list[Table]]:
+            if not learnt:
+                learnt.update({at: list(found) for at, found in path.learn_tables().items()})
+            return learnt
+
+        keeping = Keeping(self._chain, outside.clock, interval_ms=cadence_of(pipeline).interval_ms)
+        given = AttemptOutside(
+            self._chain, keeping, outside.watch, outside.stop, outside.crash_point
+        )
+        for _ in range(CLAIM_TRIES_MAX):
+            start = find_start(pipeline, self._chain, outside.files, request, tables)
+            if start.settled:
+                outside.watch.restored(start.report)
+                return Ended.FINISHED
+            attempt = Attempt(pipeline, path, learnt, given)
+            try:
+                return attempt.run(start)
+            except ChainMoved:
+                if attempt.claimed:
+                    raise
+            finally:
+                self._claimed = self._claimed or attempt.claimed
+        raise PipelineFailed(
+            f"Cannot claim pipeline {pipeline.name}: others wrote its next checkpoint"
+            f" {CLAIM_TRIES_MAX} times. Another process runs this job; stop one of them."
+        )
+
+
+def find_starts(
+    job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
+) -> list[Start]:
+    """What a restore would do, for every pipeline; nothing is written."""
+    starts = []
+    for pipeline_spec in spec.pipelines:
+        pipeline = build_pipeline(job_id, spec.env, pipeline_spec, outside.catalog, outside.clock)
+        path = DataPath(pipeline, outside.host)
+        try:
+            chain = Chain(outside.files, job_id, pipeline_spec.id)
+            starts.append(find_start(pipeline, chain, outside.files, request, path.learn_tables))
+        finally:
+            pipeline.close()
+    return starts
+
+
+def _join(thread: threading.Thread) -> None:
+    """So that Ctrl-C reaches the main thread while it waits."""
+    while thread.is_alive():
+        thread.join(0.2)
