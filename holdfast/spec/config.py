@@ -14,6 +14,8 @@ class ConfigValue:
 
     value: bool | int | float | str | list[ConfigValue] | ConfigObject | None
     line: int
+    text: str | None = None
+    """How a value that is no text was written, for options that want text: `1.10` is not `1.1`."""
 
     def plain(self) -> Json:
         """The value without its places."""

@@ -257,6 +257,8 @@ def _choice(choices: tuple[Any, ...], entry: ConfigValue) -> Any:
 
 
 def _text(entry: ConfigValue) -> str:
+    if entry.text is not None:
+        return entry.text
     if isinstance(entry.value, list | ConfigObject):
         raise ValueError(f"expected a string, found {_shown(entry)}")
     if isinstance(entry.value, bool):
