@@ -1,0 +1,124 @@
+"""The rules by which rows are printed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from holdfast.connectors.base import Context, StageScope, TableBatch
+from holdfast.connectors.console import SINK, ConsoleSink, Options
+from holdfast.connectors.text_rows import block_of, text_of
+from holdfast.model.jobs import JobMode
+from holdfast.model.schema import KIND_COLUMN
+from holdfast.outside.clock import RealClock
+
+
+def a_sink(**given: Any) -> ConsoleSink:
+    context = Context("job", 1, "sink-0-console", JobMode.BATCH, 1, RealClock())
+    made: ConsoleSink = SINK.create(Options(**given), context)
+    return made
+
+
+def scope(task: int = 0) -> StageScope:
+    return StageScope("job", 1, "sink-0-console", 1, 1, task, {})
+
+
+def rows(**columns: Any) -> TableBatch:
+    return TableBatch("db.t", pa.record_batch(dict(columns)))
+
+
+def test_a_row_is_a_line_with_its_number_kind_and_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sink = a_sink()
+    batch = rows(**{"name": ["a", None], "age": [1, 2], KIND_COLUMN: pa.array([0, 3], pa.int8())})
+
+    part = sink.stage(scope(), iter([batch, rows(name=["c"], age=[3])]))
+
+    assert part == {"rows": 3}
+    assert capsys.readouterr().out.splitlines() == [
+        "subtaskIndex=0 rowIndex=1: tableId=db.t kind=INSERT: a, 1",
+        "subtaskIndex=0 rowIndex=2: tableId=db.t kind=DELETE: null, 2",
+        "subtaskIndex=0 rowIndex=3: tableId=db.t kind=INSERT: c, 3",
+    ]
+
+
+def test_numbers_go_on_from_epoch_to_epoch_for_each_subtask(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sink = a_sink()
+
+    sink.stage(scope(), iter([rows(a=[1])]))
+    sink.stage(scope(task=1), iter([rows(a=[2])]))
+    sink.stage(scope(), iter([rows(a=[3])]))
+
+    heads = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert heads == [
+        "subtaskIndex=0 rowIndex=1",
+        "subtaskIndex=1 rowIndex=1",
+        "subtaskIndex=0 rowIndex=2",
+    ]
+
+
+def test_rows_are_counted_and_not_printed_where_that_was_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    part = a_sink(print_data=False).stage(scope(), iter([rows(a=[1, 2])]))
+
+    assert part == {"rows": 2}
+    assert capsys.readouterr().out == ""
+
+
+def test_no_rows_leave_no_part() -> None:
+    assert a_sink().stage(scope(), iter([])) is None
+
+
+def test_a_large_batch_is_printed_whole_and_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    a_sink().stage(scope(), iter([rows(a=list(range(40_000)))]))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [int(line.rsplit(" ", 1)[1]) for line in lines] == list(range(40_000))
+
+
+def test_closing_ends_a_wait_between_rows() -> None:
+    sink = a_sink(delay_ms=3_600_000)
+    sink.close()
+
+    assert sink.stage(scope(), iter([rows(a=[1, 2])])) == {"rows": 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "shown"),
+    [
+        ([True, None], pa.bool_(), ["true", "null"]),
+        ([Decimal("1.50")], pa.decimal128(10, 2), ["1.50"]),
+        ([b"\x00\xff", None, b""], pa.binary(), ["00ff", "null", ""]),
+        ([[1, None], None, []], pa.list_(pa.int32()), ["[1, null]", "null", "[]"]),
+        ([[[1], []], None], pa.list_(pa.list_(pa.int8())), ["[[1], []]", "null"]),
+        (
+            [[("a", 1), ("b", None)], None, []],
+            pa.map_(pa.string(), pa.int32()),
+            ["{a=1, b=null}", "null", "{}"],
+        ),
+        (
+            [{"x": 1, "y": ["q"]}, None],
+            pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]),
+            ["[1, [q]]", "null"],
+        ),
+        ([None, None], pa.null(), ["null", "null"]),
+    ],
+)
+def test_every_type_has_a_text_also_in_a_slice(
+    values: list[Any], type_: pa.DataType, shown: list[str]
+) -> None:
+    column = pa.array([values[0], *values, values[0]], type_)
+
+    assert text_of(column.slice(1, len(values))).to_pylist() == shown
+
+
+def test_a_block_holds_the_lines_of_a_slice_alone() -> None:
+    assert block_of(pa.array(["no", "á", "", "c", "no"]).slice(1, 3)) == "á\n\nc\n"
+    assert block_of(pa.array([], pa.string())) == ""
