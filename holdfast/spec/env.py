@@ -56,7 +56,7 @@ def _parse_restore(found: Json) -> str:
     return text
 
 
-def _parse_job_id(found: Json) -> str:
+def parse_job_id(found: Json) -> str:
     text = str(found)
     if _JOB_ID.fullmatch(text) is None:
         raise ValueError(
@@ -93,7 +93,7 @@ class EnvOptions:
         "The job's id: what is kept of it is found again by this.",
         default=None,
         name="job.id",
-        parse=_parse_job_id,
+        parse=parse_job_id,
         type_name="string",
     )
     parallelism: int = option(

@@ -1,0 +1,1 @@
+"""Commands: each a thin caller of the node."""

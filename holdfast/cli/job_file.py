@@ -1,0 +1,126 @@
+"""A job file named on the command line: read, parsed, identified, or every problem told at once."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.decide.restore import RestoreRequest, parse_restore
+from holdfast.model.errors import ConfigError
+from holdfast.model.jobs import JobSpec
+from holdfast.node import derive_job_id
+from holdfast.runtime.catalog import Catalog
+from holdfast.spec.env import parse_job_id
+from holdfast.spec.parse import Parsed, parse_job
+
+
+class JobFileWrong(ConfigError):
+    """A job file has problems; all of them are in the message."""
+
+    code = "job-file-wrong"
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job, ready to run."""
+
+    path: Path
+    job_id: str
+    spec: JobSpec
+    parsed: Parsed
+
+
+def add_job_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command takes that reads a job file."""
+    parser.add_argument("job", type=Path, help="the job file (.conf, .json, .sql)")
+    parser.add_argument(
+        "-i",
+        "--variable",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="fills ${NAME} in the job file; may be repeated",
+    )
+    parser.add_argument(
+        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
+    )
+    parser.add_argument("--name", help="overrides job.name")
+
+
+def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--restore",
+        metavar="FROM",
+        help="auto (default), latest, savepoint, checkpoint:<id>, path:<savepoint> or none",
+    )
+    for name in ("on-missing", "on-incompatible"):
+        parser.add_argument(f"--{name}", help="fail (default), previous, fresh or latest")
+
+
+def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
+    """Raises JobFileWrong with every problem, each on a line of its own."""
+    parsed = parse_job(
+        read_text(args.job),
+        name=args.job.name,
+        variables=parse_variables(args.variable),
+        catalog=catalog,
+    )
+    if parsed.spec is None:
+        problems = "\n".join(f"  {args.job}:{p.line or 1}: {p.said}" for p in parsed.problems)
+        count = len(parsed.problems)
+        found = f"it has {count} problem{'s' if count > 1 else ''}"
+        raise JobFileWrong(
+            f"Cannot run {args.job}: {found}. Mend them and run it again.\n{problems}"
+        )
+    spec = parsed.spec
+    if args.name:
+        spec = replace(spec, env=replace(spec.env, job_name=args.name))
+    given = _read_job_id(args.job_id) if args.job_id else spec.env.job_id
+    return JobFile(args.job, given or derive_job_id(args.job, spec.env.job_name), spec, parsed)
+
+
+def read_request(args: argparse.Namespace, spec: JobSpec) -> RestoreRequest:
+    """The command line comes before `env`."""
+    env = spec.env
+    return parse_restore(
+        args.restore or env.restore,
+        args.on_missing or env.on_missing,
+        args.on_incompatible or env.on_incompatible,
+    )
+
+
+def _read_job_id(given: str) -> str:
+    try:
+        return parse_job_id(given)
+    except ValueError as wrong:
+        raise ConfigError(f"Cannot read --job-id: {wrong}.") from wrong
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"Cannot read {path}: it is not UTF-8 text ({wrong.reason}).") from wrong
+    except OSError as wrong:
+        raise ConfigError(f"Cannot read {path}: {wrong.strerror}.") from wrong
+
+
+def parse_variables(given: list[str]) -> Mapping[str, str]:
+    found = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"Cannot read -i {item!r}: expected NAME=VALUE.")
+        found[name] = value
+    return found
+
+
+def resolve_job_id(job: str) -> str:
+    """A job id, or that of a job file that exists (with the name it gives itself)."""
+    path = Path(job)
+    if not path.is_file():
+        return job
+    args = argparse.Namespace(job=path, variable=[], job_id=None, name=None)
+    return read_job_file(args, Catalog()).job_id
