@@ -24,8 +24,8 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
     found = node.checkpoints(job_id)
     savepoints = node.savepoints(job_id)
     if args.json:
-        stored = [s.checkpoint.to_json() for s in found if s.checkpoint]
-        out.write(json.dumps({"checkpoints": stored, "savepoints": savepoints}, indent=2) + "\n")  # type: ignore[dict-item]
+        whole = [s.checkpoint.to_json() for s in found if s.checkpoint]
+        out.write(json.dumps({"checkpoints": whole, "savepoints": savepoints}, indent=2) + "\n")
         return 0
     state = "running" if node.is_live(job_id) else "not running"
     out.write(f"Job {job_id}, {state}\n")

@@ -168,7 +168,7 @@ class _Search:
             yield Candidate(f"checkpoint {number}", checkpoint, is_tip=number == self._head.number)
 
     def _savepoint_candidate(self, path: str) -> Candidate:
-        name = f"savepoint {path}"
+        name = path if "savepoint" in path else f"savepoint {path}"
         pipeline_id = self._pipeline.spec.id
         try:
             savepoint = read_savepoint(self._files, path)

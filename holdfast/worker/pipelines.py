@@ -37,6 +37,8 @@ from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import Watch
 
 CLAIM_TRIES_MAX = 20
+_DEFECTS = (TypeError, AttributeError, AssertionError, NameError, ImportError, LookupError)
+"""A mistake in a program, ours or a user's function: it would come again at once."""
 
 
 class JobEnd(Enum):
@@ -155,7 +157,7 @@ class _PipelineRun:
         return asked if not self._claimed else replace(asked, mode=RestoreMode.AUTO)
 
     def _wait_or_give_up(self, error: Exception, failed_at_ms: list[int]) -> None:
-        can_help = not isinstance(error, Terminal)
+        can_help = not isinstance(error, (Terminal, *_DEFECTS))
         verdict = decide_after_failure(
             failed_at_ms,
             can_help=can_help,
