@@ -181,6 +181,11 @@ def type_text(hint: Any) -> str:
     return "object" if is_dataclass(hint) else "any"
 
 
+def number_text(number: float) -> str:
+    """A limit as people write it: `2147483647`, not `2.14748e+09`."""
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e19 else f"{number:g}"
+
+
 def nearest(name: str, known: typing.Iterable[str]) -> str:
     """` Did you mean 'x'?`, or nothing."""
     by_lower = {candidate.lower(): candidate for candidate in known}
@@ -211,11 +216,13 @@ def _read_value(
     if isinstance(value, int | float) and not isinstance(value, bool):
         if facts.minimum is not None and value < facts.minimum:
             problems.append(
-                Problem(entry.line, f"{place} is {value}; {facts.minimum:g} is the least")
+                Problem(
+                    entry.line, f"{place} is {value}; {number_text(facts.minimum)} is the least"
+                )
             )
         if facts.maximum is not None and value > facts.maximum:
             problems.append(
-                Problem(entry.line, f"{place} is {value}; {facts.maximum:g} is the most")
+                Problem(entry.line, f"{place} is {value}; {number_text(facts.maximum)} is the most")
             )
     return value
 
