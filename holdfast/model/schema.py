@@ -170,6 +170,8 @@ class _TypeParser:
         self._at = 0
 
     def parse(self) -> pa.DataType:
+        if self._peek() == "{":
+            return self._row()
         name = self._word().lower()
         if name == "decimal" or name == "numeric":
             return self._decimal()
