@@ -25,7 +25,7 @@ from holdfast.model.schema import KIND_COLUMN, RowKind
 from holdfast.spec.options import option
 
 ROWS_PER_WRITE_MAX = 16_384
-_KIND_NAMES = pa.array([kind.name for kind in RowKind])
+_KIND_NAMES = [kind.name for kind in RowKind]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,8 @@ def write_block(block: str) -> None:
 def _kinds_of(batch: pa.RecordBatch) -> pa.Array | pa.Scalar:
     if KIND_COLUMN not in batch.schema.names:
         return pa.scalar(RowKind.INSERT.name)
-    return _KIND_NAMES.take(batch.column(KIND_COLUMN))
+    # An array that is made while the module loads would load pandas, a second of every command's start.
+    return pa.array(_KIND_NAMES).take(batch.column(KIND_COLUMN))
 
 
 SINK = Connector(
