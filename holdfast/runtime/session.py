@@ -220,6 +220,8 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     # Arrow's timestamps without zone are Spark's TIMESTAMP_NTZ; with it, a plain TIMESTAMP in SQL is one too.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # The job file's type time: without it SQL knows neither casts to TIME nor its functions.
+    "spark.sql.timeType.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.shuffle.partitions": "4",

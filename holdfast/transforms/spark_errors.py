@@ -34,7 +34,9 @@ def explain(wrong: PySparkException, columns: Sequence[str] = ()) -> str:
     facts = wrong.getMessageParameters() or {}
     if condition.startswith(("UNRESOLVED_COLUMN", "UNRESOLVED_USING_COLUMN")):
         name = _plain(facts.get("objectName") or facts.get("colName") or "?")
-        known = list(columns) or [_plain(one) for one in facts.get("proposal", "").split(",") if one]
+        known = list(columns) or [
+            _plain(one) for one in facts.get("proposal", "").split(",") if one
+        ]
         hint = nearest(name.rpartition(".")[2], known) or " Correct the name."
         return f"there is no column '{name}' (there is {', '.join(known)}).{hint}"
     if condition == "FIELD_NOT_FOUND":

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from holdfast.model.carried import carrying_errors
 from holdfast.model.errors import ConfigError, Terminal
 from holdfast.model.json import JsonObject
 from holdfast.model.schema import KIND_COLUMN
@@ -66,6 +67,13 @@ def run_batches(
     code: UserCode, came: pa.Schema, made: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The whole of one task. `came` is the table's own schema, `made` the result's with its kind."""
+    with carrying_errors():
+        yield from _run_batches(code, came, made, batches)
+
+
+def _run_batches(
+    code: UserCode, came: pa.Schema, made: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     functions = load_code(code)
     context: dict[str, Any] = {
         "input_fields": [{"name": f.name, "type": str(f.type)} for f in came],

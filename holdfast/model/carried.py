@@ -1,0 +1,66 @@
+"""Errors that cross from an executor to the driver keep their class and message, and lose their stack."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.model.errors import (
+    HoldfastError,
+    OutcomeUnknown,
+    PositionGone,
+    SinkRejected,
+    Terminal,
+    Transient,
+)
+
+_MARK = "HOLDFAST-ERROR:"
+_KINDS: dict[str, type[HoldfastError]] = {
+    kind.__name__: kind
+    for kind in (PositionGone, SinkRejected, Terminal, Transient, OutcomeUnknown)
+}
+
+
+class ExecutorFailed(Transient):
+    """Something failed on an executor that nobody there gave a message for."""
+
+    code = "executor-failed"
+
+
+class CarriedError(RuntimeError):
+    """On its way: its text holds the error as JSON."""
+
+
+@contextmanager
+def carrying_errors() -> Iterator[None]:
+    """Around code that runs on an executor."""
+    try:
+        yield
+    except HoldfastError as error:
+        kind = next((k for k, cls in _KINDS.items() if isinstance(error, cls)), "Transient")
+        told = {"kind": kind, "code": error.code, "said": str(error)}
+        raise CarriedError(f"{_MARK}{json.dumps(told)}{_MARK}") from error
+
+
+def restore_error(error: BaseException) -> HoldfastError:
+    """What an exception that Spark raised in the driver stands for."""
+    if isinstance(error, HoldfastError):
+        return error
+    text = str(error)
+    found = re.search(f"{_MARK}(.*?){_MARK}", text, re.DOTALL)
+    if not found:
+        return ExecutorFailed(f"Cannot run a Spark job: {_last_line(text)}")
+    told = json.loads(found.group(1))
+    restored = _KINDS[told["kind"]](told["said"])
+    restored.code = told["code"]
+    return restored
+
+
+def _last_line(text: str) -> str:
+    """The line of a Python or JVM trace that says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    python = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    chosen = python[-1] if python else (lines[0] if lines else "no reason was given")
+    return chosen[:500]
