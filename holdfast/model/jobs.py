@@ -87,3 +87,79 @@ class JobSpec:
 
     env: Env
     pipelines: tuple[Pipeline, ...]
+
+
+class Goal(Enum):
+    """What somebody wants of a job. The newest and strongest wish stands; it never goes back to RUN."""
+
+    RUN = "run"
+    SAVEPOINT = "stop with savepoint"
+    CANCEL = "cancel"
+    FORCE = "cancel without waiting for anyone"
+
+
+class Outcome(Enum):
+    """How a generation of a job ended. Final."""
+
+    FINISHED = "FINISHED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+    SAVEPOINT_DONE = "SAVEPOINT_DONE"
+    UNKNOWABLE = "UNKNOWABLE"
+
+
+class ScheduleStrategy(Enum):
+    """What becomes of a job for which there is no room."""
+
+    REJECT = "REJECT"
+    WAIT = "WAIT"
+
+
+class StallPolicy(Enum):
+    """What is done about a pipeline that runs and gets nowhere."""
+
+    WARN = "warn"
+    RESTART = "restart"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob:
+    """One generation of a job as it was submitted. Never changes."""
+
+    job_id: str
+    generation: int
+    name: str
+    text: str
+    format: str
+    variables: Mapping[str, str]
+    restore: JsonObject
+    mode: JobMode
+    pipeline_ids: tuple[int, ...]
+    retry_times: int
+    retry_interval_ms: int
+    checkpoint_interval_ms: int
+    stall_policy: StallPolicy
+    tag_filter: Mapping[str, str]
+    submitted_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job's row: what was submitted, what is wanted now, and how it ended."""
+
+    submitted: SubmittedJob
+    goal: Goal = Goal.RUN
+    goal_at_ms: int = 0
+    outcome: Outcome | None = None
+    ended_at_ms: int | None = None
+    reason: str = ""
+    savepoint: str | None = None
+
+    @property
+    def id(self) -> str:
+        return self.submitted.job_id
+
+    @property
+    def generation(self) -> int:
+        return self.submitted.generation
