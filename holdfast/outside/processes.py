@@ -116,6 +116,18 @@ def launch(
     return Running(process, log)
 
 
+def launch_detached(command: Sequence[str], *, keep_open: Sequence[int] = ()) -> None:
+    """Start a program that ends by itself and that nobody waits for. It inherits the open files named."""
+    subprocess.Popen(
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        pass_fds=keep_open,
+    )
+
+
 def run(command: Sequence[str], *, timeout_ms: int, user: str | None = None) -> Ended:
     """Run a program to its end. What it prints to both streams is `out`."""
     try:

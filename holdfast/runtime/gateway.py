@@ -9,10 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.outside.processes import Running, launch
+from holdfast.runtime.archive import ClassArchive, locate_archive
 from holdfast.runtime.java import base_flags, find_java
 
 if TYPE_CHECKING:
@@ -41,9 +44,10 @@ _environment_lock = threading.Lock()
 class Gateway:
     """A running JVM and the way to call into it."""
 
-    def __init__(self, process: Running, py4j: Any, scratch: Path) -> None:
+    def __init__(self, process: Running, py4j: Any, archive: ClassArchive, scratch: Path) -> None:
         self._process = process
         self.py4j = py4j
+        self._archive = archive
         self._scratch = scratch
 
     def stop(self) -> None:
@@ -55,16 +59,18 @@ class Gateway:
             SparkContext._gateway = None
             SparkContext._jvm = None
         self._process.end(grace_ms=STOP_GRACE_MS, ask=None)
+        self._archive.build_if_missing(self._scratch)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def start_gateway(settings: SparkSettings, scratch: Path) -> Gateway:
     """Launch the JVM and connect."""
     told = scratch / "gateway"
-    log4j = scratch / "log4j2.properties"
-    log4j.write_text(_LOG4J.format(folder=scratch))
+    java, jars = find_java(os.environ), _spark_jars()
+    archive = locate_archive(java, jars, settings.cache_folder)
+    flags = [*base_flags(settings.memory), *archive.flags(scratch), *settings.java_flags]
     process = launch(
-        _command(settings, log4j, scratch),
+        [str(java.program), *flags, *_arguments(settings, jars, scratch)],
         log=scratch / "jvm.log",
         environment={
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
@@ -73,30 +79,43 @@ def start_gateway(settings: SparkSettings, scratch: Path) -> Gateway:
         },
     )
     try:
+        _import_meanwhile()
         process.wait_for_file(told, timeout_ms=START_TIMEOUT_MS)
         py4j = _connect(told)
     except BaseException:
         process.end(grace_ms=0, ask=None)
         raise
-    return Gateway(process, py4j, scratch)
+    return Gateway(process, py4j, archive, scratch)
 
 
-def _command(settings: SparkSettings, log4j: Path, scratch: Path) -> list[str]:
-    import pyspark
+def _spark_jars() -> list[Path]:
+    """In a fixed order: an archive fits one order only."""
+    found = find_spec("pyspark")
+    assert found is not None
+    assert found.origin is not None
+    return sorted((Path(found.origin).parent / "jars").glob("*.jar"))
 
-    java = find_java(os.environ)
-    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
-    classes = os.pathsep.join(str(jar) for jar in (*jars, *map(Path, settings.jars)))
+
+def _arguments(settings: SparkSettings, jars: list[Path], scratch: Path) -> list[str]:
+    log4j = scratch / "log4j2.properties"
+    log4j.write_text(_LOG4J.format(folder=scratch))
+    resolved = [item for item in settings.conf.items() if item[0].startswith("spark.jars")]
     return [
-        str(java.program),
-        *base_flags(settings.driver_memory),
         f"-Djava.io.tmpdir={scratch}",
         f"-Dlog4j2.configurationFile={log4j}",
         "-cp",
-        classes,
+        os.pathsep.join([*map(str, jars), *settings.jars]),
         "org.apache.spark.deploy.SparkSubmit",
+        *(text for key, value in resolved for text in ("--conf", f"{key}={value}")),
         "pyspark-shell",
     ]
+
+
+def _import_meanwhile() -> None:
+    """What takes Python a second to import, while the JVM boots."""
+    import_module("pyspark.sql")
+    import_module("pyspark.sql.pandas.conversion")
+    import_module("pandas")
 
 
 def _connect(told: Path) -> Any:

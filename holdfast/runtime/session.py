@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shlex
 import signal
 import tempfile
 import threading
@@ -39,7 +40,7 @@ def default_cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """How to start Spark. `conf` is the job's own and has the last word."""
+    """How to start Spark. `conf` is the job's own (`spark.*`) and has the last word."""
 
     master: str = "local[*]"
     app_name: str = "holdfast"
@@ -48,6 +49,16 @@ class SparkSettings:
     cache_folder: Path = field(default_factory=default_cache_folder)
     scratch_folder: Path | None = None
     driver_memory: str = "1g"
+
+    @property
+    def memory(self) -> str:
+        """Of the JVM's heap."""
+        return self.conf.get("spark.driver.memory", self.driver_memory)
+
+    @property
+    def java_flags(self) -> list[str]:
+        """The job's own, after ours."""
+        return shlex.split(self.conf.get("spark.driver.extraJavaOptions", ""))
 
 
 @dataclass
@@ -80,6 +91,10 @@ class SparkHost:
             assert spark is not None
         self._apply_group(spark)
         return spark
+
+    def begin(self) -> None:
+        """Start the session in the background, with a first query: there is work for it, but not yet."""
+        threading.Thread(target=self._begin, name="spark-start", daemon=True).start()
 
     def run_tasks(self, run: Callable[[W, str], R], tasks: Sequence[W]) -> list[R]:
         """Run each task on an executor, in one Spark job. The second argument names the try."""
@@ -139,6 +154,14 @@ class SparkHost:
                 spark.stop()
         if gateway is not None:
             gateway.stop()
+
+    def _begin(self) -> None:
+        import pyarrow as pa
+
+        # Whoever needs the session next meets the failure again, and tells it.
+        with contextlib.suppress(Exception):
+            frame = self.session().createDataFrame(pa.table({"one": [1]}))
+            frame.selectExpr("one + 1 AS two").toArrow()
 
     def _start(self) -> None:
         from pyspark import SparkConf, SparkContext
