@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from holdfast.connectors.base import (
     StageScope,
     TableBatch,
 )
+from holdfast.connectors.closing import CloseSignal
 from holdfast.connectors.text_rows import block_of, rows_as_text
 from holdfast.model.json import JsonObject
 from holdfast.model.schema import KIND_COLUMN, RowKind
@@ -54,7 +54,7 @@ class ConsoleSink(SinkBase):
         self._options = options
         self._clock = context.clock
         self._rows_before: dict[int, int] = {}
-        self._closed = threading.Event()
+        self._closed = CloseSignal()
 
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
         staged = 0
@@ -75,7 +75,7 @@ class ConsoleSink(SinkBase):
             write_block(block_of(lines_of(task, before, found.table, rows)))
             self._rows_before[task] = before + rows.num_rows
             if self._options.delay_ms:
-                self._clock.wait(self._options.delay_ms, self._closed)
+                self._clock.wait(self._options.delay_ms, self._closed.event)
 
 
 def lines_of(subtask: int, rows_before: int, table: str, batch: pa.RecordBatch) -> pa.Array:
