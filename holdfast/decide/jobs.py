@@ -201,6 +201,7 @@ def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAt
             DesiredAttempt(
                 key=attempt.key,
                 wish=wish,
+                submission=submitted.submission,
                 job_text=submitted.text,
                 job_format=submitted.format,
                 job_name=submitted.name,

@@ -108,6 +108,17 @@ class Outcome(Enum):
     UNKNOWABLE = "UNKNOWABLE"
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Everything that is recorded when a generation ends."""
+
+    outcome: Outcome
+    reason: str
+    savepoint: str | None
+    at_ms: int
+    cleanup_due_at_ms: int
+
+
 class ScheduleStrategy(Enum):
     """What becomes of a job for which there is no room."""
 
@@ -129,6 +140,8 @@ class SubmittedJob:
 
     job_id: str
     generation: int
+    submission: str
+    """Made by the submitter: the same again is the same submission, so that it may be retried."""
     name: str
     text: str
     format: str
@@ -142,6 +155,8 @@ class SubmittedJob:
     stall_policy: StallPolicy
     tag_filter: Mapping[str, str]
     submitted_at_ms: int
+    graph: JsonObject = field(default_factory=dict)
+    """For people: vertices and edges."""
 
 
 @dataclass(frozen=True, slots=True)

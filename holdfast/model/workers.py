@@ -73,6 +73,7 @@ class DesiredAttempt:
 
     key: AttemptKey
     wish: Wish
+    submission: str
     job_text: str
     job_format: str
     job_name: str

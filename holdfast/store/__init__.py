@@ -1,0 +1,1 @@
+"""The state store: goals, attempts, outcomes, leases, cleanup intents. The only importer of SQLAlchemy."""

@@ -1,0 +1,304 @@
+"""EVERY durable change of lifecycle state: one function, one transaction, one check of the term.
+
+Each names what it expects to find, and doing it twice is the same as once: after a lost answer the next tick reads
+again and repeats what is still due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
+
+from holdfast.model.attempts import AttemptKey, EndedHow
+from holdfast.model.errors import Terminal
+from holdfast.model.jobs import Ending, Goal, Job, SubmittedJob
+from holdfast.model.json import JsonObject
+from holdfast.model.lease import Lease
+from holdfast.store.connection import CrashPoint, writing
+from holdfast.store.rows import job_from_row, submitted_to_text, to_text
+from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
+
+EVENTS_PER_JOB_MAX = 200
+_STRENGTH = {Goal.RUN: 0, Goal.SAVEPOINT: 1, Goal.CANCEL: 2, Goal.FORCE: 3}
+
+
+class JobIsThere(Terminal):
+    """A job id was submitted that is live, or a tombstone."""
+
+    code = "job-is-there"
+
+
+class NoSuchJob(Terminal):
+    """A job id that the store does not know."""
+
+    code = "no-such-job"
+
+
+class Commits:
+    """One object for one master. Nothing here decides."""
+
+    def __init__(self, engine: Engine, crash_point: CrashPoint) -> None:
+        self._engine = engine
+        self._point = crash_point
+
+    def _writing(self, doing: str, term: int | None) -> AbstractContextManager[Connection]:
+        return writing(self._engine, doing, term, self._point)
+
+    # -------------------------------------------------------------------------------------------- leading
+
+    def take_lease(
+        self, *, seen_term: int, holder: str, url: str, expires_at_ms: int
+    ) -> Lease | None:
+        """Lead with the next term, unless another took it since `seen_term` was read."""
+        lease = Lease(seen_term + 1, holder, url, expires_at_ms)
+        values = {"term": lease.term, "holder": holder, "url": url, "expires_at_ms": expires_at_ms}
+        with self._writing("take lease", None) as tx:
+            if seen_term == 0 and tx.execute(select(leader.c.id)).first() is None:
+                tx.execute(insert(leader).values(id=1, **values))
+                return lease
+            taken = tx.execute(update(leader).where(leader.c.term == seen_term).values(**values))
+            return lease if taken.rowcount == 1 else None
+
+    def renew_lease(self, term: int, *, expires_at_ms: int) -> None:
+        """Raises Deposed when another leads."""
+        with self._writing("renew lease", term) as tx:
+            tx.execute(update(leader).values(expires_at_ms=expires_at_ms))
+
+    def give_up_lease(self, term: int) -> None:
+        """A master that ends in peace does not let others wait."""
+        with self._writing("give up lease", term) as tx:
+            tx.execute(update(leader).values(expires_at_ms=0))
+
+    # -------------------------------------------------------------------------------------------- jobs
+
+    def submit_job(self, term: int, job: SubmittedJob, *, is_restore: bool) -> Job:
+        """The next generation of a job id. The same submission again is the same job, so a caller may retry."""
+        with self._writing("submit job", term) as tx:
+            newest = tx.execute(
+                select(jobs)
+                .where(jobs.c.job_id == job.job_id)
+                .order_by(jobs.c.generation.desc())
+                .limit(1)
+            ).first()
+            if newest is not None and newest.submission == job.submission:
+                return job_from_row(newest)
+            if newest is not None:
+                self._refuse_if_there(tx, job_from_row(newest), is_restore=is_restore)
+            generation = 1 if newest is None else newest.generation + 1
+            tx.execute(
+                insert(jobs).values(
+                    job_id=job.job_id,
+                    generation=generation,
+                    submission=job.submission,
+                    submitted=submitted_to_text(job),
+                    submitted_at_ms=job.submitted_at_ms,
+                    goal=Goal.RUN.name,
+                    goal_at_ms=job.submitted_at_ms,
+                    reason="",
+                )
+            )
+            written = select(jobs).where(
+                jobs.c.job_id == job.job_id, jobs.c.generation == generation
+            )
+            return job_from_row(tx.execute(written).one())
+
+    def _refuse_if_there(self, tx: Connection, job: Job, *, is_restore: bool) -> None:
+        if job.outcome is None:
+            raise JobIsThere(
+                f"Cannot submit job {job.id}: it is live (goal: {job.goal.value}). Stop it first, or"
+                " submit under another id."
+            )
+        tombstone = tx.execute(
+            select(cleanups.c.due_at_ms).where(
+                cleanups.c.job_id == job.id, cleanups.c.generation == job.generation
+            )
+        ).first()
+        if tombstone is not None and not is_restore:
+            raise JobIsThere(
+                f"Cannot submit job {job.id} afresh: it ended {job.outcome.value} and is not cleaned"
+                " up yet. Wait for its cleanup delay, or submit it with a restore."
+            )
+
+    def set_goal(self, term: int, job_id: str, generation: int, goal: Goal, *, at_ms: int) -> bool:
+        """A goal only gets stronger, and an ended job has none. Tells whether it changed."""
+        weaker = [g.name for g, strength in _STRENGTH.items() if strength < _STRENGTH[goal]]
+        with self._writing("set goal", term) as tx:
+            moved = tx.execute(
+                update(jobs)
+                .where(
+                    jobs.c.job_id == job_id,
+                    jobs.c.generation == generation,
+                    jobs.c.outcome.is_(None),
+                    jobs.c.goal.in_(weaker),
+                )
+                .values(goal=goal.name, goal_at_ms=at_ms)
+            )
+            return moved.rowcount == 1
+
+    def record_outcome(self, term: int, job_id: str, generation: int, ending: Ending) -> None:
+        """The outcome and what it leaves to do, in one transaction: there is no window between to die in."""
+        with self._writing("record outcome", term) as tx:
+            ended = tx.execute(
+                update(jobs)
+                .where(
+                    jobs.c.job_id == job_id,
+                    jobs.c.generation == generation,
+                    jobs.c.outcome.is_(None),
+                )
+                .values(
+                    outcome=ending.outcome.value,
+                    reason=ending.reason,
+                    savepoint=ending.savepoint,
+                    ended_at_ms=ending.at_ms,
+                )
+            )
+            if ended.rowcount == 1:
+                tx.execute(
+                    insert(cleanups).values(
+                        job_id=job_id,
+                        generation=generation,
+                        due_at_ms=ending.cleanup_due_at_ms,
+                        tries=0,
+                        last_error="",
+                    )
+                )
+
+    def finish_cleanup(self, term: int, job_id: str, generation: int) -> None:
+        with self._writing("finish cleanup", term) as tx:
+            own = (cleanups.c.job_id == job_id, cleanups.c.generation == generation)
+            tx.execute(delete(cleanups).where(*own))
+
+    def postpone_cleanup(self, term: int, job_id: str, generation: int, error: str) -> None:
+        with self._writing("postpone cleanup", term) as tx:
+            tx.execute(
+                update(cleanups)
+                .where(cleanups.c.job_id == job_id, cleanups.c.generation == generation)
+                .values(tries=cleanups.c.tries + 1, last_error=error)
+            )
+
+    def forget_job(self, term: int, job_id: str, generation: int) -> None:
+        """An ended generation leaves the history, with all that belongs to it."""
+        with self._writing("forget job", term) as tx:
+            ended = (
+                jobs.c.job_id == job_id,
+                jobs.c.generation == generation,
+                jobs.c.outcome.is_not(None),
+            )
+            if tx.execute(delete(jobs).where(*ended)).rowcount == 0:
+                return
+            for table in (attempts, metrics, events, cleanups):
+                own = (table.c.job_id == job_id, table.c.generation == generation)
+                tx.execute(delete(table).where(*own))
+
+    # -------------------------------------------------------------------------------------------- attempts
+
+    def plan_attempt(
+        self, term: int, key: AttemptKey, *, worker_id: str, alone: bool, at_ms: int
+    ) -> None:
+        """Only the next number, only of a live job, only while no other attempt of the pipeline is open."""
+        with self._writing("plan attempt", term) as tx:
+            pipeline = (
+                attempts.c.job_id == key.job_id,
+                attempts.c.generation == key.generation,
+                attempts.c.pipeline_id == key.pipeline_id,
+            )
+            live = tx.execute(
+                select(jobs.c.job_id).where(
+                    jobs.c.job_id == key.job_id,
+                    jobs.c.generation == key.generation,
+                    jobs.c.outcome.is_(None),
+                )
+            ).first()
+            newest, open_count = tx.execute(
+                select(
+                    func.coalesce(func.max(attempts.c.number), 0),
+                    func.count() - func.count(attempts.c.ended_how),
+                ).where(*pipeline)
+            ).one()
+            if live is None or open_count or newest != key.number - 1:
+                return
+            tx.execute(
+                insert(attempts).values(
+                    job_id=key.job_id,
+                    generation=key.generation,
+                    pipeline_id=key.pipeline_id,
+                    number=key.number,
+                    worker_id=worker_id,
+                    planned_at_ms=at_ms,
+                    alone=alone,
+                    reason="",
+                )
+            )
+
+    def start_attempt(self, term: int, key: AttemptKey, *, at_ms: int) -> None:
+        with self._writing("start attempt", term) as tx:
+            fresh = (*_is(key), attempts.c.started_at_ms.is_(None), attempts.c.ended_how.is_(None))
+            tx.execute(update(attempts).where(*fresh).values(started_at_ms=at_ms))
+
+    def end_attempt(
+        self, term: int, key: AttemptKey, how: EndedHow, *, reason: str, at_ms: int
+    ) -> None:
+        """Once; who comes later changes nothing."""
+        with self._writing("end attempt", term) as tx:
+            tx.execute(
+                update(attempts)
+                .where(*_is(key), attempts.c.ended_how.is_(None))
+                .values(ended_how=how.value, reason=reason, ended_at_ms=at_ms)
+            )
+
+    # -------------------------------------------------------------------------------------------- write-behind
+
+    def write_reports(
+        self,
+        term: int,
+        reports: Sequence[tuple[str, int, int, JsonObject]],
+        heard: Sequence[tuple[str, JsonObject, int]],
+        *,
+        at_ms: int,
+    ) -> None:
+        """The newest report of each pipeline and worker, over the one before. `heard` are all workers there are."""
+        with self._writing("write reports", term) as tx:
+            for job_id, generation, pipeline_id, observed in reports:
+                own = (
+                    metrics.c.job_id == job_id,
+                    metrics.c.generation == generation,
+                    metrics.c.pipeline_id == pipeline_id,
+                )
+                values = {"observed": to_text(observed), "at_ms": at_ms}
+                if tx.execute(update(metrics).where(*own).values(**values)).rowcount == 0:
+                    tx.execute(
+                        insert(metrics).values(
+                            job_id=job_id, generation=generation, pipeline_id=pipeline_id, **values
+                        )
+                    )
+            tx.execute(delete(workers))
+            for worker_id, heartbeat, heard_at_ms in heard:
+                tx.execute(
+                    insert(workers).values(
+                        worker_id=worker_id, heartbeat=to_text(heartbeat), heard_at_ms=heard_at_ms
+                    )
+                )
+
+    def record_event(
+        self, term: int, job_id: str, generation: int, said: str, *, at_ms: int
+    ) -> None:
+        with self._writing("record event", term) as tx:
+            tx.execute(
+                insert(events).values(job_id=job_id, generation=generation, at_ms=at_ms, said=said)
+            )
+            own = (events.c.job_id == job_id, events.c.generation == generation)
+            newest = select(events.c.id).where(*own).order_by(events.c.id.desc())
+            oldest_kept = tx.execute(newest.offset(EVENTS_PER_JOB_MAX - 1).limit(1)).scalar()
+            if oldest_kept is not None:
+                tx.execute(delete(events).where(*own, events.c.id < oldest_kept))
+
+
+def _is(key: AttemptKey) -> tuple[ColumnElement[bool], ...]:
+    return (
+        attempts.c.job_id == key.job_id,
+        attempts.c.generation == key.generation,
+        attempts.c.pipeline_id == key.pipeline_id,
+        attempts.c.number == key.number,
+    )

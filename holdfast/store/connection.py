@@ -1,0 +1,133 @@
+"""One way to open a transaction, on both databases: the check of the term and the write are one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, select
+
+from holdfast.model.errors import OutcomeUnknown, Terminal, Transient
+from holdfast.store.schema import leader
+
+CrashPoint = Callable[[str], None]
+BUSY_TIMEOUT_S = 10.0
+
+
+class StoreFailed(Transient):
+    """The state store did not answer as it should. The same call may succeed later."""
+
+    code = "store-failed"
+
+
+class CommitUnknown(OutcomeUnknown):
+    """The answer to a commit was lost: read again."""
+
+    code = "commit-unknown"
+
+
+class Deposed(Terminal):
+    """Another master leads."""
+
+    code = "deposed"
+
+    def __init__(self, *, doing: str, term: int, found: int) -> None:
+        super().__init__(
+            f"Cannot {doing}: this master holds term {term} and term {found} leads. It has stepped down;"
+            " nothing needs to be done."
+        )
+        self.term = term
+        self.found = found
+
+
+def open_engine(url: str) -> Engine:
+    """`sqlite:///path` or `postgresql://…`."""
+    if url.startswith("sqlite"):
+        return _open_sqlite(url)
+    if url.startswith("postgresql://"):
+        url = "postgresql+psycopg://" + url.removeprefix("postgresql://")
+    return create_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        pool_pre_ping=True,
+        pool_size=4,
+        max_overflow=8,
+        pool_timeout=BUSY_TIMEOUT_S,
+        connect_args={"connect_timeout": 3, "options": "-c statement_timeout=10000"},
+    )
+
+
+def _open_sqlite(url: str) -> Engine:
+    path = url.removeprefix("sqlite:///")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url,
+        isolation_level="AUTOCOMMIT",
+        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def _set_pragmas(connection: object, record: object) -> None:
+        cursor = connection.cursor()  # type: ignore[attr-defined]
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    return engine
+
+
+@contextmanager
+def writing(
+    engine: Engine, doing: str, term: int | None, crash_point: CrashPoint
+) -> Iterator[Connection]:
+    """A transaction that commits only while `term` leads. None: the lease itself is being written."""
+    crash_point(f"before {doing}")
+    is_sqlite = engine.dialect.name == "sqlite"
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if is_sqlite else "BEGIN")
+            try:
+                if term is not None:
+                    _check_term(connection, doing, term, lock=not is_sqlite)
+                yield connection
+            except BaseException:
+                connection.exec_driver_sql("ROLLBACK")
+                raise
+            _commit(connection, doing)
+    except exc.DBAPIError as error:
+        raise StoreFailed(f"Cannot {doing}: the state store said: {error.orig}.") from error
+    crash_point(f"after {doing}")
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One consistent picture."""
+    is_sqlite = engine.dialect.name == "sqlite"
+    try:
+        with engine.connect() as connection:
+            begin = "BEGIN" if is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            connection.exec_driver_sql(begin)
+            try:
+                yield connection
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+    except exc.DBAPIError as error:
+        raise StoreFailed(f"Cannot read the state store: {error.orig}.") from error
+
+
+def _check_term(connection: Connection, doing: str, term: int, *, lock: bool) -> None:
+    query = select(leader.c.term).where(leader.c.id == 1)
+    found = connection.execute(query.with_for_update(read=True) if lock else query).scalar()
+    if found != term:
+        raise Deposed(doing=doing, term=term, found=found or 0)
+
+
+def _commit(connection: Connection, doing: str) -> None:
+    try:
+        connection.exec_driver_sql("COMMIT")
+    except exc.DBAPIError as error:
+        raise CommitUnknown(
+            f"Cannot tell whether '{doing}' was done: its commit got no answer ({error.orig})."
+            " It is read again; nothing needs to be done."
+        ) from error
