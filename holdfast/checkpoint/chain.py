@@ -58,9 +58,19 @@ class Chain:
         name = f"checkpoint {number} of pipeline {self.job_id}/{self.pipeline_id}"
         body = read_document(self._files.read(f"{self._path(number)}/{MANIFEST}"), name)
         try:
-            return checkpoint_from_json(body)
-        except (KeyError, TypeError, ValueError) as wrong:
+            found = checkpoint_from_json(body)
+        except (KeyError, TypeError, ValueError, AttributeError) as wrong:
             raise DocumentBroken(f"Cannot read {name}: it lacks {wrong}.") from wrong
+        if (found.job_id, found.pipeline_id, found.number) != (
+            self.job_id,
+            self.pipeline_id,
+            number,
+        ):
+            raise DocumentBroken(
+                f"Cannot read {name}: its folder holds checkpoint {found.number} of pipeline"
+                f" {found.job_id}/{found.pipeline_id}. Move it back where it was."
+            )
+        return found
 
     def tip(self) -> Checkpoint | None:
         """The newest checkpoint, or None for an empty chain. Raises DocumentBroken."""

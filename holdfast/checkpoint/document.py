@@ -23,7 +23,7 @@ class DocumentBroken(Terminal):
 def write_document(body: JsonObject) -> bytes:
     text = json.dumps(body, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     head = {"format": FORMAT, "sha256": _checksum(text)}
-    return f'{json.dumps(head)[:-1]}, "body": {text}}}\n'.encode()
+    return f'{json.dumps(head)[:-1]}, "body": {text}}}\n'.encode(errors="surrogatepass")
 
 
 def read_document(data: bytes, name: str) -> JsonObject:
@@ -35,6 +35,8 @@ def read_document(data: bytes, name: str) -> JsonObject:
         raise DocumentBroken(
             f"Cannot read {name}: its {len(data)} bytes are no whole document."
         ) from wrong
+    if not isinstance(format_, int) or not isinstance(body, dict):
+        raise DocumentBroken(f"Cannot read {name}: its {len(data)} bytes are no whole document.")
     if format_ > FORMAT:
         raise DocumentBroken(
             f"Cannot read {name}: it has format {format_} and this release reads up to {FORMAT}."
@@ -43,9 +45,9 @@ def read_document(data: bytes, name: str) -> JsonObject:
     text = json.dumps(body, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     if _checksum(text) != wanted:
         raise DocumentBroken(f"Cannot read {name}: its checksum does not fit what is in it.")
-    assert isinstance(body, dict)
     return body
 
 
 def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    # Names of files that are no UTF-8 come as lone surrogates, and are kept as they are.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -61,11 +61,10 @@ def read_savepoint(files: Files, path: str) -> Savepoint:
             f"Cannot read savepoint {path}: there is no {INDEX} in it. `holdfast checkpoints` lists"
             " the savepoints there are."
         ) from missing
-    pipelines = index["pipelines"]
-    assert isinstance(pipelines, dict)
+    pipelines, at_ms = index.get("pipelines"), index.get("at_ms")
+    if not isinstance(pipelines, dict) or not isinstance(at_ms, int):
+        raise DocumentBroken(f"Cannot read savepoint {path}: {INDEX} is not one of a savepoint.")
     checkpoints = {int(id_): _read_part(files, path, id_) for id_ in pipelines}
-    at_ms = index["at_ms"]
-    assert isinstance(at_ms, int)
     return Savepoint(path, str(index["jobId"]), at_ms, checkpoints)
 
 
@@ -90,5 +89,5 @@ def _read_part(files: Files, path: str, pipeline_id: str) -> Checkpoint:
         return checkpoint_from_json(body)
     except NotThere as missing:
         raise DocumentBroken(f"Cannot read {name}: its manifest is missing.") from missing
-    except (KeyError, TypeError, ValueError) as wrong:
+    except (KeyError, TypeError, ValueError, AttributeError) as wrong:
         raise DocumentBroken(f"Cannot read {name}: it lacks {wrong}.") from wrong

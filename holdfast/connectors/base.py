@@ -211,13 +211,13 @@ def is_done(position: Position) -> bool:
 # ------------------------------------------------------------------------------------------------ sink
 
 Token = JsonObject
-"""What staging one epoch left behind: `{"attempt": a, "epoch": n, "parts": [...]}`, a part per task that had
-rows. Built by the loop from what `stage` returned; stored in the checkpoint; handed to `publish`."""
+"""What staging one epoch left behind: `{"lineage": l, "attempt": a, "epoch": n, "parts": [...]}`, a part per task that
+had rows. Built by the loop from what `stage` returned; stored in the checkpoint; handed to `publish`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageScope:
-    """Whose rows are being staged. Everything staged must be found again by (job, location, attempt, epoch)."""
+    """Whose rows are being staged. All of it must be found again by (job, lineage, location, attempt, epoch)."""
 
     job_id: str
     pipeline_id: int
@@ -230,6 +230,9 @@ class StageScope:
     """The tables that reach this sink, by path, as they are after the transforms."""
     try_id: str = ""
     """Unique for each execution of the task: two tries of one task must not meet in one file."""
+    lineage: str = ""
+    """Attempts and epochs are numbered within a lineage. It is another one after checkpoint storage was wiped: then
+    epoch 2 comes again, and what a sink remembers of the other lineage's epoch 2 says nothing about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +244,9 @@ class Claim:
     location: str
     attempt: int
     keep: Token | None
-    """The tip's token: it may still have to be published."""
+    """The tip's token: it may still have to be published. After a savepoint it may be of another lineage."""
+    lineage: str = ""
+    """Only what this lineage staged is older or newer; what another one left is not this claim's to judge."""
 
 
 class Sink(Protocol):
@@ -321,6 +326,11 @@ def token_epoch(token: Token) -> int:
     epoch = token["epoch"]
     assert isinstance(epoch, int)
     return epoch
+
+
+def token_lineage(token: Token) -> str:
+    """Whose epoch it is: what a sink remembers as published is keyed by this as well."""
+    return str(token.get("lineage") or "")
 
 
 def token_attempt(token: Token) -> int:
@@ -410,5 +420,6 @@ __all__ = [
     "is_done",
     "token_attempt",
     "token_epoch",
+    "token_lineage",
     "token_parts",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 HEALTHY_STRETCH_MS = 600_000
-"""A failure this long ago no longer counts: a job healthy for weeks does not die at its fourth hiccup."""
+"""After so long without a failure the budget is whole: a job healthy for weeks does not die at its fourth hiccup."""
 BACKOFF_MAX_MS = 60_000
+DOUBLINGS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,19 @@ def decide_after_failure(
     """`failed_at_ms` are the instants of all failures so far, the newest last. `can_help`: might a retry?"""
     if not can_help:
         return GiveUp("the same attempt would fail again")
-    newest = failed_at_ms[-1]
-    recent = [at for at in failed_at_ms if newest - at < HEALTHY_STRETCH_MS]
-    if len(recent) > retry_times:
-        return GiveUp(f"it failed {len(recent)} times and job.retry.times is {retry_times}")
-    wait_ms = min(retry_interval_ms * 2 ** (len(recent) - 1), BACKOFF_MAX_MS)
-    return Retry(wait_ms, used=len(recent), of=retry_times)
+    used = _count_in_a_row(failed_at_ms)
+    if used > retry_times:
+        return GiveUp(f"it failed {used} times and job.retry.times is {retry_times}")
+    wait_ms = min(retry_interval_ms * 2 ** min(used - 1, DOUBLINGS_MAX), BACKOFF_MAX_MS)
+    return Retry(wait_ms, used=used, of=retry_times)
+
+
+def _count_in_a_row(failed_at_ms: Sequence[int]) -> int:
+    """The newest failures with no healthy stretch between them. A window that slides would forget failures whose waits
+    fill it, and a large budget would never be spent."""
+    count = 1
+    for before, after in zip(failed_at_ms[-2::-1], failed_at_ms[:0:-1], strict=True):
+        if after - before >= HEALTHY_STRETCH_MS:
+            break
+        count += 1
+    return count

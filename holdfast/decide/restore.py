@@ -7,8 +7,9 @@ every candidate that was passed over is named with its reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind
@@ -45,28 +46,66 @@ class RestoreRequest:
     path: str | None = None
     on_missing: Policy = Policy.FAIL
     on_incompatible: Policy = Policy.FAIL
+    pipeline: int | None = None
+    """Whose checkpoint was named; None: that of the job's only pipeline."""
 
 
 def parse_restore(
     text: str | None, on_missing: str = "fail", on_incompatible: str = "fail"
 ) -> RestoreRequest:
-    """`auto | latest | savepoint | checkpoint:<id> | path:<savepoint> | none`. Raises ConfigError."""
-    missing = _parse_policy("on-missing", on_missing)
-    incompatible = _parse_policy("on-incompatible", on_incompatible)
+    """`auto | latest | savepoint | checkpoint:[<pipeline>/]<id> | path:<savepoint> | none`. Raises ConfigError."""
+    policies = RestoreRequest(
+        on_missing=_parse_policy("on-missing", on_missing),
+        on_incompatible=_parse_policy("on-incompatible", on_incompatible),
+    )
     name, _, argument = (text or "auto").strip().partition(":")
-    if name == "checkpoint" and argument.isdigit():
-        return RestoreRequest(RestoreMode.CHECKPOINT, int(argument), None, missing, incompatible)
+    found = re.fullmatch(r"(?:([1-9]\d{0,8})/)?([1-9]\d{0,17})", argument, re.ASCII)
+    if name == "checkpoint" and found:
+        pipeline = None if found[1] is None else int(found[1])
+        wanted = replace(policies, checkpoint=int(found[2]), pipeline=pipeline)
+        return replace(wanted, mode=RestoreMode.CHECKPOINT)
     if name == "path" and argument:
-        return RestoreRequest(RestoreMode.PATH, None, argument, missing, incompatible)
+        return replace(policies, mode=RestoreMode.PATH, path=argument)
     simple = {
         m.value: m for m in RestoreMode if m not in (RestoreMode.CHECKPOINT, RestoreMode.PATH)
     }
     if name in simple and not argument:
-        return RestoreRequest(simple[name], None, None, missing, incompatible)
+        return replace(policies, mode=simple[name])
     raise ConfigError(
         f"Cannot read --restore {text!r}: expected auto, latest, savepoint, checkpoint:<id>,"
-        " path:<savepoint> or none."
+        " checkpoint:<pipeline>/<id>, path:<savepoint> or none."
     )
+
+
+def request_of(
+    request: RestoreRequest, pipeline_id: int, pipeline_ids: Sequence[int]
+) -> RestoreRequest:
+    """What was asked for one pipeline of these.
+
+    Checkpoints are numbered per pipeline: who names one means one pipeline, and the others go on from their tips.
+    Raises ConfigError where it is not clear which one is meant.
+    """
+    if request.mode is not RestoreMode.CHECKPOINT:
+        return request
+    listed = ", ".join(str(id_) for id_ in pipeline_ids)
+    if request.pipeline is None and len(pipeline_ids) > 1:
+        raise ConfigError(
+            f"Cannot restore checkpoint {request.checkpoint}: the job has pipelines {listed}, each with checkpoints of"
+            f" its own. Name one as checkpoint:<pipeline>/<id>; the others go on from their tips."
+        )
+    if request.pipeline is not None and request.pipeline not in pipeline_ids:
+        raise ConfigError(
+            f"Cannot restore checkpoint {request.pipeline}/{request.checkpoint}: the job has pipelines {listed} and"
+            f" not {request.pipeline}. `holdfast checkpoints` lists what there is."
+        )
+    if request.pipeline in (None, pipeline_id):
+        return request
+    return ask_for_tip(request)
+
+
+def ask_for_tip(request: RestoreRequest) -> RestoreRequest:
+    """The pipeline's own newest checkpoint, under the same policies."""
+    return RestoreRequest(on_missing=request.on_missing, on_incompatible=request.on_incompatible)
 
 
 def _parse_policy(name: str, text: str) -> Policy:
@@ -125,6 +164,22 @@ class Refuse:
 
 
 Verdict = Use | TryPrevious | StartFresh | Refuse
+
+
+def derive_displaced(chain: Sequence[Checkpoint]) -> set[int]:
+    """Numbers that are no link of the line: claims of attempts that came too late.
+
+    Such a claim took a number that had been tidied away, was told so and touched nothing. It is known by its attempt,
+    which is above that of checkpoints behind it.
+    """
+    displaced: set[int] = set()
+    lowest: int | None = None
+    for checkpoint in sorted(chain, key=lambda c: c.number, reverse=True):
+        if lowest is not None and checkpoint.attempt > lowest:
+            displaced.add(checkpoint.number)
+        else:
+            lowest = checkpoint.attempt
+    return displaced
 
 
 def derive_abandoned(chain: Sequence[Checkpoint]) -> set[int]:

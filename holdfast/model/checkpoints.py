@@ -58,6 +58,11 @@ class Checkpoint:
     """Position by task location."""
     sinks: Mapping[str, SinkState]
     fingerprint: JsonObject
+    lineage: str = ""
+    """Random, made with the first checkpoint of an empty chain and kept by all that follow. Sinks that remember epochs
+    tell by it that storage was wiped and the numbers began anew."""
+    claim_id: str = ""
+    """Random for each claim: two attempts never write the same bytes, so a lost answer can be told from a lost race."""
     tables: Mapping[str, list[Json]] = field(default_factory=dict)
     """The tables each source delivered, by task location."""
     counts: Mapping[str, Count] = field(default_factory=dict)
@@ -115,6 +120,8 @@ class Checkpoint:
                 for at, state in self.sinks.items()
             },
             "fingerprint": self.fingerprint,
+            "lineage": self.lineage,
+            "claimId": self.claim_id,
             "tables": {at: list(tables) for at, tables in self.tables.items()},
             "counts": {at: [count.rows, count.bytes] for at, count in self.counts.items()},
             "sinkRows": {at: dict(rows) for at, rows in self.sink_rows.items()},
@@ -144,6 +151,8 @@ def checkpoint_from_json(found: JsonObject) -> Checkpoint:
             for at, state in sinks.items()
         },
         fingerprint=f["fingerprint"],  # type: ignore[arg-type]
+        lineage=f.get("lineage") or "",  # type: ignore[arg-type]
+        claim_id=f.get("claimId") or "",  # type: ignore[arg-type]
         tables=f["tables"],  # type: ignore[arg-type]
         counts={at: Count(rows, size) for at, (rows, size) in counts.items()},
         sink_rows=f.get("sinkRows") or {},  # type: ignore[arg-type]

@@ -98,16 +98,21 @@ class LocalFiles:
     def list_folder(self, path: str) -> list[FileInfo]:
         folder = self._root / path
         with _told("list", folder):
-            if not folder.is_dir():
+            try:
+                entries = list(os.scandir(folder))
+            except (FileNotFoundError, NotADirectoryError):
                 return []
-            found = [_info(entry) for entry in os.scandir(folder) if not _is_unfinished(entry.name)]
+            found = [_info(entry) for entry in entries if not _is_unfinished(entry.name)]
             return sorted((item for item in found if item), key=lambda item: item.name)
 
     def remove(self, path: str) -> None:
         target = self._root / path
         with _told("remove", target):
             if target.is_dir():
-                shutil.rmtree(target)
+                # Gone at once: nobody ever sees half a folder.
+                hidden = _name_beside(target)
+                os.replace(target, hidden)
+                shutil.rmtree(hidden)
             else:
                 target.unlink(missing_ok=True)
 
@@ -135,7 +140,7 @@ class _told:
 def _write_beside(target: Path, data: bytes) -> Path:
     """The data in a synced file of another name, in the target's folder."""
     _make_folders(target.parent)
-    written = target.with_name(f"{_UNFINISHED}{target.name}.{secrets.token_hex(6)}")
+    written = _name_beside(target)
     try:
         with open(written, "xb") as file:
             file.write(data)
@@ -145,6 +150,10 @@ def _write_beside(target: Path, data: bytes) -> Path:
         written.unlink(missing_ok=True)
         raise
     return written
+
+
+def _name_beside(target: Path) -> Path:
+    return target.with_name(f"{_UNFINISHED}{target.name[:80]}.{secrets.token_hex(6)}")
 
 
 def _make_folders(folder: Path) -> None:

@@ -99,9 +99,8 @@ class Attempt:
         self._claim(claim)
         self._chain.write_beside(claim.number, RESTORE_REPORT, start.report.to_json())
         self._watch.restored(start.report)
-        tip = self._settle(claim)
+        tip = self._prepare(self._settle(claim))
         if not tip.completed:
-            tip = self._prepare(tip)
             tip = self._run_epochs(tip)
         if not tip.completed:
             return Ended.STOPPED
@@ -140,7 +139,7 @@ class Attempt:
 
     def _claim_for(self, claim: Checkpoint, at: str) -> Claim:
         state = claim.sinks.get(at, SinkState())
-        return Claim(claim.job_id, claim.pipeline_id, at, claim.attempt, state.token)
+        return Claim(claim.job_id, claim.pipeline_id, at, claim.attempt, state.token, claim.lineage)
 
     def _prepare(self, tip: Checkpoint) -> Checkpoint:
         """Save modes run once in a generation: a checkpoint remembers that they have."""
@@ -170,6 +169,8 @@ class Attempt:
         confirmed = began
         self._planning.begin(tip)
         while not tip.completed:
+            if self._stop.level is StopLevel.NOW:
+                raise Canceled(f"Pipeline {self._pipeline.name} was canceled.")
             while self._stop.level is StopLevel.GO_ON and self._planning.may_plan():
                 planned = self._planning.plan()
                 if planned is None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from holdfast.connectors.base import Budget, ReadTask, Source, StageScope, TableBatch, Token
 from holdfast.model.checkpoints import Count
-from holdfast.model.errors import HoldfastError
+from holdfast.model.errors import Canceled, HoldfastError
 from holdfast.model.jobs import Role
 from holdfast.model.json import Json, JsonObject
 from holdfast.model.schema import Table
@@ -37,6 +37,7 @@ class DataPath:
         self._tables: dict[str, dict[str, Table]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: dict[int, Future[Staged]] = {}
+        self._canceled = False
 
     def learn_tables(self) -> Mapping[str, Sequence[Table]]:
         """The tables that will reach each sink, and what each source delivers, by location."""
@@ -75,7 +76,8 @@ class DataPath:
         return self._stage_in_group(work) if self._frames is not None else self._stage(work)
 
     def cancel(self) -> None:
-        """End what Spark runs for this pipeline. From any thread."""
+        """End what Spark runs for this pipeline, and what it was just about to. From any thread."""
+        self._canceled = True
         self._host.cancel(self._pipeline.name)
 
     def end(self) -> None:
@@ -89,6 +91,8 @@ class DataPath:
 
     def _stage_in_group(self, work: EpochWork) -> Staged:
         with self._host.group(self._pipeline.name):
+            if self._canceled:
+                raise Canceled(f"Pipeline {self._pipeline.name} was canceled.")
             return self._stage(work)
 
     def _stage(self, work: EpochWork) -> Staged:
@@ -150,6 +154,7 @@ class DataPath:
             task=task,
             tables=self._tables[sink],
             try_id="0",
+            lineage=work.lineage,
         )
 
 
@@ -182,7 +187,8 @@ def _collect(work: EpochWork, done: Sequence[TaskDone]) -> Staged:
 
 
 def _add_part(tokens: dict[str, Token], work: EpochWork, at: str, part: JsonObject) -> None:
-    token = tokens.setdefault(at, {"attempt": work.attempt, "epoch": work.number, "parts": []})
+    fresh: Token = {"lineage": work.lineage, "attempt": work.attempt, "epoch": work.number}
+    token = tokens.setdefault(at, {**fresh, "parts": []})
     listed: Json = token["parts"]
     assert isinstance(listed, list)
     listed.append(part)

@@ -21,6 +21,7 @@ class EpochWork:
     attempt: int
     plans: Mapping[str, ReadPlan]
     budget: Budget
+    lineage: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.decide.retention import Kept, decide_retention
@@ -39,6 +41,10 @@ class Keeping:
 
     def _tidy(self) -> None:
         """What a checkpoint says never changes, so it is read once; which there are is looked up every time."""
+        with suppress(StorageFailed):
+            self._remove_due()
+
+    def _remove_due(self) -> None:
         numbers = self._chain.list_numbers()
         self._known = {n: kept for n in numbers if (kept := self._look_up(n)) is not None}
         due = decide_retention(
@@ -47,10 +53,8 @@ class Keeping:
             retained_max=self._retained_max,
         )
         for number in due:
-            try:
+            with suppress(StorageFailed):
                 self._chain.remove(number)
-            except StorageFailed:
-                continue
 
     def _look_up(self, number: int) -> Kept | None:
         """None for what cannot be read: what is broken or unfinished is left for people to see."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from holdfast.connectors.base import Context, Sink, Source
@@ -37,10 +38,12 @@ class OpenPipeline:
         return [v.location for v in self.spec.of(Role.SINK) if location in v.inputs]
 
     def close(self) -> None:
-        for source in self.sources.values():
-            source.close()
-        for sink in self.sinks.values():
-            sink.close()
+        """All of them, also when one fails at it."""
+        with ExitStack() as closing:
+            for source in self.sources.values():
+                closing.callback(source.close)
+            for sink in self.sinks.values():
+                closing.callback(sink.close)
 
 
 def build_pipeline(

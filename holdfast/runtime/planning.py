@@ -41,6 +41,7 @@ class Planning:
         self._positions: dict[str, Position] = {}
         self._number = 0
         self._attempt = 0
+        self._lineage = ""
         self._idle_ms = float(IDLE_WAIT_MIN_MS)
         self._may_overlap = all(s.overlaps for s in pipeline.sinks.values()) and not any(
             s.emits_kinds for s in pipeline.sources.values()
@@ -51,6 +52,7 @@ class Planning:
         self._positions = dict(tip.sources)
         self._number = tip.number
         self._attempt = tip.attempt
+        self._lineage = tip.lineage
 
     def may_plan(self) -> bool:
         if not self._under_way:
@@ -79,9 +81,8 @@ class Planning:
                 moved[at] = plan.end
         if not plans and not moved:
             return None
-        work = EpochWork(
-            self._number + 1 + len(self._under_way), self._attempt, plans, self._read_budget()
-        )
+        number = self._number + 1 + len(self._under_way)
+        work = EpochWork(number, self._attempt, plans, self._read_budget(), self._lineage)
         planned = PlannedEpoch(work, moved, self._pipeline.clock.elapsed_ms())
         self._under_way.append(planned)
         ends = {at: plan.end for at, plan in plans.items() if plan.end is not None}

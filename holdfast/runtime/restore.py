@@ -7,13 +7,14 @@ code answers `holdfast restore plan`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.checkpoint.savepoint import list_savepoints, read_savepoint
-from holdfast.connectors.base import Position, is_done
+from holdfast.connectors.base import Position, is_done, token_lineage
 from holdfast.decide.restore import (
     Candidate,
     Found,
@@ -26,6 +27,7 @@ from holdfast.decide.restore import (
     decide_candidate,
     decide_without_candidate,
     derive_abandoned,
+    derive_displaced,
 )
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, SinkState
 from holdfast.model.errors import RestoreRefused
@@ -33,6 +35,7 @@ from holdfast.model.json import Json
 from holdfast.model.restore import Considered, RestoreReport, VertexReport
 from holdfast.model.schema import Table, format_type, table_from_json
 from holdfast.outside.files import Files, NotThere
+from holdfast.outside.ids import new_id
 from holdfast.runtime.guarantees import describe_guarantee
 from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.spec.fingerprint import Comparison, compare_fingerprints, pipeline_fingerprint
@@ -72,6 +75,7 @@ class _Head:
     attempt: int
     generation: int
     tip: Checkpoint | None
+    lineage: str
 
 
 def find_start(
@@ -151,21 +155,47 @@ class _Search:
                 yield self._savepoint_candidate(self._request.path)
 
     def _chain_candidates(self, newest: int) -> Iterator[Candidate]:
-        numbers = [n for n in self._chain.list_numbers() if n <= newest]
-        line: list[Checkpoint] = []
-        for number in reversed(numbers):
-            if number in derive_abandoned(line) and number != newest:
-                continue
+        line = self._read_above(newest)
+        generation: int | None = None
+        for number in reversed([n for n in self._chain.list_numbers() if n <= newest]):
+            name = f"checkpoint {number}"
             try:
                 checkpoint = self._chain.read(number)
             except (DocumentBroken, NotThere) as broken:
-                if number <= self._head.number:
-                    yield Candidate(f"checkpoint {number}", None, broken=str(broken))
+                if number <= self._head.number or number == newest:
+                    yield Candidate(name, None, broken=str(broken))
                 continue
             line.append(checkpoint)
-            if number != newest and checkpoint.generation != line[0].generation:
+            off_line = self._why_off_line(checkpoint, line, asked=number == newest)
+            if off_line is not None:
+                if number == newest:
+                    yield Candidate(name, None, broken=off_line)
+                continue
+            if generation is not None and checkpoint.generation != generation:
                 return
-            yield Candidate(f"checkpoint {number}", checkpoint, is_tip=number == self._head.number)
+            generation = checkpoint.generation
+            yield Candidate(name, checkpoint, is_tip=number == self._head.number)
+
+    def _read_above(self, number: int) -> list[Checkpoint]:
+        """What can be read of the chain behind a number."""
+        found = []
+        for above in self._chain.list_numbers():
+            if above > number:
+                with suppress(DocumentBroken, NotThere):
+                    found.append(self._chain.read(above))
+        return found
+
+    def _why_off_line(
+        self, checkpoint: Checkpoint, line: Sequence[Checkpoint], *, asked: bool
+    ) -> str | None:
+        """Why a checkpoint is no place to go on from, given all that came after it."""
+        if checkpoint.number in derive_displaced([*line, checkpoint]):
+            return f"attempt {checkpoint.attempt} wrote it too late, when the chain had gone on"
+        if checkpoint.number not in derive_abandoned(line):
+            return None
+        if not any(sink.rewindable for sink in self._pipeline.sinks.values()):
+            return None if asked else "a later claim went back behind it"
+        return "a later claim went back behind it, and sinks took back what it had published"
 
     def _savepoint_candidate(self, path: str) -> Candidate:
         name = path if "savepoint" in path else f"savepoint {path}"
@@ -179,7 +209,16 @@ class _Search:
             held = ", ".join(str(id_) for id_ in sorted(savepoint.checkpoints))
             broken_text = f"it holds pipelines {held} and not {pipeline_id}"
             return Candidate(name, None, broken=broken_text, is_savepoint=True)
+        if self._is_of_this_lineage(found):
+            line = self._read_above(found.number)
+            off_line = self._why_off_line(found, line, asked=True)
+            if off_line is not None:
+                return Candidate(name, None, broken=off_line, is_savepoint=True)
         return Candidate(name, found, is_savepoint=True)
+
+    def _is_of_this_lineage(self, found: Checkpoint) -> bool:
+        is_same_job = found.job_id == self._pipeline.job_id
+        return is_same_job and found.lineage == self._head.lineage
 
     # -------------------------------------------------------------------------------- compare and probe
 
@@ -221,22 +260,26 @@ class _Search:
             else:
                 positions[at] = kept[at] if at in kept else source.start()
         is_same_job = base.job_id == self._pipeline.job_id
-        goes_back = is_same_job and not candidate.is_tip and base.number < self._head.number
+        is_known = self._is_of_this_lineage(base)
+        goes_back = is_known and not candidate.is_tip and base.number < self._head.number
         kept_sinks = _renamed(base.sinks, comparison)
-        is_this_line = is_same_job and base.generation == self._head.generation
+        is_this_line = is_known and base.generation == self._head.generation
+        # What a claim was to take back and may not have, whoever goes on from it has to.
+        due = base.rewind_due if is_known else None
+        sinks = {at: kept_sinks.get(at, SinkState()) for at in sorted(self._pipeline.sinks)}
+        is_over = all(is_done(position) for position in positions.values())
+        is_prepared = all(state.prepared for state in sinks.values())
         claim = replace(
-            self._claim(positions),
+            self._claim(positions, asks_tables=not (is_over and is_prepared)),
             number=max(self._head.number, base.number if is_same_job else 0) + 1,
             attempt=max(self._head.attempt, base.attempt if is_same_job else 0) + 1,
             generation=base.generation if is_this_line else self._head.generation + 1,
-            sinks={at: kept_sinks.get(at, SinkState()) for at in sorted(self._pipeline.sinks)},
+            sinks=sinks,
             counts=_renamed(base.counts, comparison),
             sink_rows=_renamed(base.sink_rows, comparison),
             restored_from=None if candidate.is_tip else candidate.name,
             abandons_after=base.number if goes_back else None,
-            rewind_due=base.number
-            if goes_back
-            else (base.rewind_due if candidate.is_tip else None),
+            rewind_due=base.number if goes_back and due is None else due,
         )
         if not is_same_job:
             # The tokens are the other job's to publish.
@@ -254,10 +297,9 @@ class _Search:
         where = "at the newest there is, missing what lies before" if at_latest else "fresh"
         return self._started(self._claim(positions), f"starts {where}: {reason}", None, ())
 
-    def _claim(self, positions: Mapping[str, Position]) -> Checkpoint:
+    def _claim(self, positions: Mapping[str, Position], *, asks_tables: bool = True) -> Checkpoint:
         """A claim that remembers nothing."""
-        completed = all(is_done(position) for position in positions.values())
-        tables = {} if completed else self._delivered()
+        tables = {} if not asks_tables else self._delivered()
         return Checkpoint(
             job_id=self._pipeline.job_id,
             pipeline_id=self._pipeline.spec.id,
@@ -269,6 +311,8 @@ class _Search:
             sources=dict(positions),
             sinks={at: SinkState() for at in sorted(self._pipeline.sinks)},
             fingerprint=self._fingerprint,
+            lineage=self._head.lineage or new_id(),
+            claim_id=new_id(),
             said={at: self._pipeline.sources[at].describe(p) for at, p in positions.items()},
             tables={
                 at: [table.to_json() for table in tables.get(at, ())]
@@ -332,6 +376,8 @@ class _Search:
         for at, sink in sorted(self._pipeline.sinks.items()):
             state = claim.sinks[at]
             said = describe_guarantee(sink, list(self._pipeline.sources.values()), back=back)
+            if state.token is not None and token_lineage(state.token) != claim.lineage:
+                said += "; what another lineage published after this savepoint is not taken back"
             if state.token is not None:
                 said += "; publishes once more what the checkpoint had staged, a no-op where that is done"
             yield VertexReport(at, said)
@@ -363,8 +409,8 @@ def _read_head(chain: Chain) -> _Head:
             unreadable += 1
             continue
         tip = found if number == head else None
-        return _Head(head, found.attempt + unreadable, found.generation, tip)
-    return _Head(head, unreadable, 0, None)
+        return _Head(head, found.attempt + unreadable, found.generation, tip, found.lineage)
+    return _Head(head, unreadable, 0, None, "")
 
 
 def _renamed(found: Mapping[str, V], comparison: Comparison) -> dict[str, V]:
@@ -404,6 +450,8 @@ def _changed_columns(before: Mapping[str, str], after: Mapping[str, str]) -> lis
 
 def _asked(request: RestoreRequest) -> str:
     mode = request.mode.value
+    if request.pipeline is not None:
+        return f"{mode}:{request.pipeline}/{request.checkpoint}"
     if request.checkpoint is not None:
         return f"{mode}:{request.checkpoint}"
     return f"{mode}:{request.path}" if request.path is not None else mode

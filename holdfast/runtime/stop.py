@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 
 
@@ -19,7 +20,8 @@ class StopSignal:
     """Set from any thread, seen by the loop between two steps; `NOW` also ends what blocks."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # A signal handler may ask while it interrupts another one that asks.
+        self._lock = threading.RLock()
         self._level = StopLevel.GO_ON
         self._enders: list[Callable[[], None]] = []
         self.wake = threading.Event()
@@ -36,16 +38,26 @@ class StopSignal:
             enders = list(self._enders) if is_new else []
         self.wake.set()
         for end in enders:
-            end()
+            _end_aside(end)
 
     def on_now(self, end: Callable[[], None]) -> None:
-        """Called when `NOW` is asked for, in the asker's thread; at once if it already was."""
+        """Called when `NOW` is asked for, in a thread of its own; at once if it already was."""
         with self._lock:
             self._enders.append(end)
             already = self._level is StopLevel.NOW
         if already:
-            end()
+            _end_aside(end)
 
     def forget(self, end: Callable[[], None]) -> None:
         with self._lock:
             self._enders.remove(end)
+
+
+def _end_aside(end: Callable[[], None]) -> None:
+    """One that hangs or fails keeps neither the asker nor the others waiting."""
+
+    def run() -> None:
+        with suppress(Exception):  # what is torn down may complain in its driver's own words
+            end()
+
+    threading.Thread(target=run, name="end now", daemon=True).start()

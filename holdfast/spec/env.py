@@ -20,7 +20,7 @@ _UNIT_MS = {
     "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
 }  # fmt: skip
 _DURATION = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([a-zA-Z]*)\s*")
-_RESTORE = re.compile(r"auto|latest|savepoint|none|checkpoint:\d+|path:.+")
+_RESTORE = re.compile(r"auto|latest|savepoint|none|checkpoint:(?:\d+/)?\d+|path:.+")
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 WITHOUT_EFFECT = (
     "savemode.execute.location",
@@ -51,13 +51,18 @@ def _parse_restore(found: Json) -> str:
     text = str(found).strip()
     if _RESTORE.fullmatch(text) is None:
         raise ValueError(
-            f"expected auto, latest, savepoint, checkpoint:<id>, path:<savepoint> or none, found {found!r}"
+            "expected auto, latest, savepoint, checkpoint:<id>, checkpoint:<pipeline>/<id>, path:<savepoint>"
+            f" or none, found {found!r}"
         )
     return text
 
 
 def parse_job_id(found: Json) -> str:
     text = str(found)
+    if text == "savepoint":
+        raise ValueError(
+            "expected another name than 'savepoint', which is where savepoints are kept"
+        )
     if _JOB_ID.fullmatch(text) is None:
         raise ValueError(
             f"expected letters, digits, '.', '_' and '-' (128 at most), found {found!r}"

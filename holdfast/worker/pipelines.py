@@ -7,17 +7,17 @@ other pipelines end after their epoch: they keep their place.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.checkpoint.chain import Chain, ChainMoved
 from holdfast.decide.attempts import Retry, decide_after_failure
-from holdfast.decide.restore import RestoreMode, RestoreRequest
+from holdfast.decide.restore import RestoreRequest, ask_for_tip, request_of
 from holdfast.model.errors import Canceled, HoldfastError, Terminal
 from holdfast.model.jobs import JobSpec, Pipeline
 from holdfast.model.schema import Table
-from holdfast.outside.clock import Clock
+from holdfast.outside.clock import Clock, RealClock
 from holdfast.outside.files import Files
 from holdfast.runtime.attempt import (
     Attempt,
@@ -31,14 +31,20 @@ from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.keeping import Keeping
 from holdfast.runtime.open_pipeline import OpenPipeline, build_pipeline
-from holdfast.runtime.restore import Start, find_start
+from holdfast.runtime.restore import RestoreStopped, Start, find_start
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import Watch
 
 CLAIM_TRIES_MAX = 20
+CANCEL_GRACE_MS = 15_000
+"""So long may a canceled pipeline take to end. What hangs beyond it is left behind: a crash loses nothing either."""
+LOOK_EVERY_S = 0.2
 _DEFECTS = (TypeError, AttributeError, AssertionError, NameError, ImportError, LookupError)
 """A mistake in a program, ours or a user's function: it would come again at once."""
+
+
+LEFT_BEHIND = "It was canceled and did not end; it is left behind."
 
 
 class JobEnd(Enum):
@@ -88,24 +94,55 @@ def run_job(
     job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
 ) -> JobResult:
     """Run all pipelines to their end. Returns when nothing of the job runs any more."""
+    requests = _requests_of(spec, request)
+    if len(spec.pipelines) > 1:
+        refused = _refused(job_id, spec, request, outside)
+        if refused is not None:
+            return refused
     ends: dict[int, Ended | BaseException] = {}
 
     def run_one(pipeline: Pipeline) -> None:
         try:
-            ends[pipeline.id] = _PipelineRun(job_id, spec, pipeline, outside).run(request)
+            run = _PipelineRun(job_id, spec, pipeline, outside)
+            ends[pipeline.id] = run.run(requests[pipeline.id])
         except BaseException as error:  # noqa: BLE001 - the thread's outermost line: judged below
             ends[pipeline.id] = error
             outside.stop.ask(StopLevel.AFTER_EPOCH)
 
     threads = [
-        threading.Thread(target=run_one, args=(pipeline,), name=f"pipeline {job_id}/{pipeline.id}")
+        threading.Thread(
+            target=run_one, args=(pipeline,), name=f"pipeline {job_id}/{pipeline.id}", daemon=True
+        )
         for pipeline in spec.pipelines
     ]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        _join(thread)
-    return derive_result(ends)
+    _join(threads, outside)
+    return derive_result(
+        {pipeline.id: ends.get(pipeline.id, Canceled(LEFT_BEHIND)) for pipeline in spec.pipelines}
+    )
+
+
+def _requests_of(spec: JobSpec, request: RestoreRequest) -> dict[int, RestoreRequest]:
+    ids = [pipeline.id for pipeline in spec.pipelines]
+    return {id_: request_of(request, id_, ids) for id_ in ids}
+
+
+def _refused(
+    job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
+) -> JobResult | None:
+    """A job is restored whole or not at all: no pipeline claims anything while the restore of another is refused.
+
+    What else goes wrong here, the pipeline meets again, with its retries.
+    """
+    for pipeline_id, own in _requests_of(spec, request).items():
+        try:
+            find_starts(job_id, spec, own, outside, only=pipeline_id)
+        except RestoreStopped as stopped:
+            return JobResult(JobEnd.FAILED, pipeline_id, stopped)
+        except Exception:  # noqa: BLE001 - connectors raise what their drivers raise; it comes again
+            continue
+    return None
 
 
 def derive_result(ends: Mapping[int, Ended | BaseException]) -> JobResult:
@@ -154,7 +191,7 @@ class _PipelineRun:
 
     def _request_now(self, asked: RestoreRequest) -> RestoreRequest:
         """Once an attempt has claimed, the pipeline's own newest checkpoint comes before what was asked for."""
-        return asked if not self._claimed else replace(asked, mode=RestoreMode.AUTO)
+        return asked if not self._claimed else ask_for_tip(asked)
 
     def _wait_or_give_up(self, error: Exception, failed_at_ms: list[int]) -> None:
         can_help = not isinstance(error, (Terminal, *_DEFECTS))
@@ -180,9 +217,17 @@ class _PipelineRun:
         pipeline = build_pipeline(
             self._job_id, self._env, self._spec, outside.catalog, outside.clock
         )
+        outside.stop.on_now(pipeline.close)
         try:
             return self._run_opened(pipeline, request)
+        except ChainMoved:
+            raise
+        except Exception as error:
+            if outside.stop.level is StopLevel.NOW and not isinstance(error, Canceled):
+                raise Canceled(f"Pipeline {pipeline.name} was canceled.") from error
+            raise
         finally:
+            outside.stop.forget(pipeline.close)
             pipeline.close()
 
     def _run_opened(self, pipeline: OpenPipeline, request: RestoreRequest) -> Ended:
@@ -219,22 +264,39 @@ class _PipelineRun:
 
 
 def find_starts(
-    job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
+    job_id: str,
+    spec: JobSpec,
+    request: RestoreRequest,
+    outside: WorkerOutside,
+    *,
+    only: int | None = None,
 ) -> list[Start]:
     """What a restore would do, for every pipeline; nothing is written."""
     starts = []
+    requests = _requests_of(spec, request) if only is None else {only: request}
     for pipeline_spec in spec.pipelines:
+        if pipeline_spec.id not in requests:
+            continue
         pipeline = build_pipeline(job_id, spec.env, pipeline_spec, outside.catalog, outside.clock)
         path = DataPath(pipeline, outside.host)
         try:
             chain = Chain(outside.files, job_id, pipeline_spec.id)
-            starts.append(find_start(pipeline, chain, outside.files, request, path.learn_tables))
+            own = requests[pipeline_spec.id]
+            starts.append(find_start(pipeline, chain, outside.files, own, path.learn_tables))
         finally:
             pipeline.close()
     return starts
 
 
-def _join(thread: threading.Thread) -> None:
-    """So that Ctrl-C reaches the main thread while it waits."""
-    while thread.is_alive():
-        thread.join(0.2)
+def _join(threads: Sequence[threading.Thread], outside: WorkerOutside) -> None:
+    """Looks up now and then, so that Ctrl-C reaches the main thread while it waits."""
+    canceled_at_ms: float | None = None
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(LOOK_EVERY_S)
+        if outside.stop.level is not StopLevel.NOW:
+            continue
+        now_ms = RealClock().elapsed_ms()
+        canceled_at_ms = now_ms if canceled_at_ms is None else canceled_at_ms
+        if now_ms - canceled_at_ms > CANCEL_GRACE_MS:
+            return
