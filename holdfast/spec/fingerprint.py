@@ -15,17 +15,15 @@ from typing import Any
 
 from holdfast.model.jobs import Pipeline, Role
 from holdfast.model.json import Json, JsonObject
-from holdfast.spec.options import identity_values, option_values
-from holdfast.spec.redact import redact_json
+from holdfast.spec.options import identity_values
+from holdfast.spec.redact import redact_json, shown_options
 
 FORMAT = 1
 
 
 def vertex_fingerprint(kind: str, options: Any, inputs: tuple[str, ...]) -> JsonObject:
     """What is kept of one vertex."""
-    digest = hashlib.sha256(
-        json.dumps(redact_json(option_values(options)), sort_keys=True).encode()
-    ).hexdigest()
+    digest = hashlib.sha256(json.dumps(shown_options(options), sort_keys=True).encode()).hexdigest()
     return {
         "kind": kind,
         "identity": redact_json(identity_values(options)),

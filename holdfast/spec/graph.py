@@ -222,7 +222,15 @@ def _components(locations: Sequence[str], inputs: Mapping[str, Sequence[str]]) -
 
 
 def _sorted(part: list[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
-    done: list[str] = []
-    while len(done) < len(part):
-        done += [at for at in part if at not in done and all(r in done for r in inputs[at])][:1]
-    return done
+    """In file order, but for what reads from further down."""
+    done: dict[str, None] = {}
+    left = part
+    while left:
+        waiting = []
+        for at in left:
+            if all(read in done for read in inputs[at]):
+                done[at] = None
+            else:
+                waiting.append(at)
+        left = waiting
+    return list(done)

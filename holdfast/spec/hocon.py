@@ -28,6 +28,8 @@ from holdfast.spec.hocon_syntax import (
 )
 
 Path = tuple[str, ...]
+NODE_COST = 20
+"""What a value counts for, in characters: many small ones are as much work as a long text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class _Resolver:
 
     def resolve(self, node: Node | _Known, path: Path) -> ConfigValue | None:
         """The node's value, or None where optional references leave nothing."""
-        self._spend(1, 0 if isinstance(node, _Known) else node.line)
+        self._spend(NODE_COST, 0 if isinstance(node, _Known) else node.line)
         match node:
             case _Known():
                 return node.value

@@ -238,26 +238,22 @@ class _Parser:
     def _key(self) -> tuple[str, ...]:
         if _INCLUDE.match(self._text, self._at):
             raise self._error("'include' is not supported: put everything into one file")
-        path: list[str] = []
-        piece, quoted, start = "", False, self._line
+        start = self._line
+        pieces: list[list[_KeyPart]] = [[]]
         while True:
             if self._peek() == '"':
-                piece += self._string()
-                quoted = True
+                pieces[-1].append(_KeyPart(self._string(), quoted=True))
                 continue
             found = _KEY.match(self._text, self._at)
             if found is None:
                 break
             self._at = found.end()
             head, *rest = found.group().split(".")
-            piece += head
-            for following in rest:
-                path.append(_key_piece(piece, quoted, start))
-                piece, quoted = following, False
-        if not path and not piece.strip() and not quoted:
+            pieces[-1].append(_KeyPart(head, quoted=False))
+            pieces += [[_KeyPart(following, quoted=False)] for following in rest]
+        if len(pieces) == 1 and not any(part.quoted or part.text.strip() for part in pieces[0]):
             raise self._error(f"expected a key, found {self._found()}")
-        path.append(_key_piece(piece, quoted, start))
-        return tuple(path)
+        return tuple(_join_key(parts, start) for parts in pieces)
 
     def _separator(self, path: tuple[str, ...]) -> str:
         self._skip()
@@ -413,6 +409,12 @@ class _Pending:
     item: Node
 
 
+@dataclass(frozen=True, slots=True)
+class _KeyPart:
+    text: str
+    quoted: bool
+
+
 class _Word(Scalar):
     """A piece without quotes: it may turn out to be a number, a boolean or null."""
 
@@ -432,13 +434,17 @@ def _path_of(name: str) -> tuple[str, ...]:
     return tuple(piece.strip().strip('"') for piece in name.split("."))
 
 
-def _key_piece(piece: str, quoted: bool, line: int) -> str:
-    found = piece if quoted else piece.strip()
-    if quoted:
-        found = piece.strip() or piece
-    if not found and not quoted:
+def _join_key(parts: list[_KeyPart], line: int) -> str:
+    """What stands between two dots of a key: whitespace counts inside quotes, and between two words."""
+    kept = [part for part in parts if part.quoted or part.text.strip()]
+    if not kept:
         raise HoconError(line, "a key has nothing between two dots")
-    return found
+    texts = [part.text for part in kept]
+    if not kept[0].quoted:
+        texts[0] = texts[0].lstrip()
+    if not kept[-1].quoted:
+        texts[-1] = texts[-1].rstrip()
+    return "".join(texts)
 
 
 def _typed(node: Node) -> Node:

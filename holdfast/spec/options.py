@@ -96,7 +96,8 @@ class DeclaredOption:
 
 def declared_options(cls: type[Any]) -> list[DeclaredOption]:
     """The options of a dataclass, in the order they were declared."""
-    hints = get_type_hints(cls)
+    # A dataclass may say `JsonObject` without importing the `Json` that it is made of.
+    hints = get_type_hints(cls, localns={"Json": Json})
     found = []
     for item in fields(cls):
         facts = item.metadata["option"]

@@ -84,6 +84,7 @@ class _Job:
         self._notes: list[Problem] = []
         self._secrets: set[str] = set()
         self._shaded = False
+        self._unfilled: set[str] = set()
         self._mode = JobMode.BATCH
 
     def parse(self, default_name: str) -> Parsed:
@@ -107,7 +108,11 @@ class _Job:
 
     def _shown(self, found: Iterable[Problem]) -> list[Problem]:
         """In file order, once each, without secrets."""
-        clean = {Problem(p.line, redact_text(p.said, self._secrets)): None for p in found}
+        clean = {
+            Problem(p.line, redact_text(p.said, self._secrets)): None
+            for p in found
+            if not any(f"'{text}'" in p.said for text in self._unfilled)
+        }
         return sorted(clean, key=lambda problem: problem.line or 0)
 
     # ------------------------------------------------------------------------------------- root
@@ -150,6 +155,7 @@ class _Job:
         filled = filling.fill_object(block)
         self._used |= filling.used
         self._problems += filling.problems
+        self._unfilled |= filling.unfilled
         return filled
 
     def _note_unused_variables(self) -> None:

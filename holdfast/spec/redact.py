@@ -11,19 +11,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 
-from holdfast.model.json import Json
-from holdfast.spec.options import declared_options
+from holdfast.model.json import Json, JsonObject
+from holdfast.spec.options import declared_options, option_values
 
 HIDDEN = "******"
-_KEY = r"(?:[\w.-]*(?:password|passwd|secret|token|credential|private[_-]?key|api[_-]?key|access[_-]?key)|pwd)"
+_KEY = (
+    r"(?<![\w.-])(?:[\w.-]*(?:password|passwd|token|credential|secret(?:[_-]?key)?"
+    r"|(?:private|api|access)[_-]?key)|pwd)"
+)
 _SENSITIVE_KEY = re.compile(
-    rf"{_KEY}|[\w.-]*(?:access[_-]?key[_-]?id|authorization|auth|cookie|sasl\.jaas\.config|x-api-key)",
+    rf"{_KEY}|[\w.-]*(?:access[_-]?key[_-]?id|authorization|auth|cookie|sasl\.jaas\.config)",
     re.IGNORECASE,
 )
-_USER_INFO = re.compile(r"(?P<head>[a-zA-Z][\w+.:-]*://[^\s/:@'\"]*:)[^\s/'\"]*(?=@)")
-_PARAMETER = re.compile(rf"(?P<head>[?&;,\s({{]{_KEY}\s*=\s*)[^&;\s,)}}'\"]+", re.IGNORECASE)
+_USER_INFO = re.compile(r"(?P<head>\b[a-zA-Z][\w+.:-]{0,60}://[^\s/:@'\"]{0,300}:)[^\s/'\"]*(?=@)")
+_PARAMETER = re.compile(rf"(?P<head>{_KEY}\s*=\s*)[^&;\s,)}}'\"]+", re.IGNORECASE)
 _QUOTED = re.compile(
-    rf"(?P<head>['\"]?{_KEY}['\"]?\s*[=:]\s*)(?P<quote>['\"])(?:(?!(?P=quote)).)+(?P=quote)",
+    rf"(?P<head>{_KEY}['\"]?\s*[=:]\s*)(?P<quote>['\"])(?:(?!(?P=quote)).)+(?P=quote)",
     re.IGNORECASE,
 )
 _ORACLE = re.compile(r"(?P<head>jdbc:oracle:\w+:[^\s/@:]+/)[^\s@]+(?=@)", re.IGNORECASE)
@@ -59,6 +62,13 @@ def redact_json(value: Json, secrets: Iterable[str] = ()) -> Json:
     return redact_text(value, known) if isinstance(value, str) else value
 
 
+def shown_options(options: Any) -> JsonObject:
+    """An options dataclass as it may be printed, served and stored."""
+    found = redact_json(option_values(options))
+    assert isinstance(found, dict)
+    return found
+
+
 def secret_values(options: Any) -> set[str]:
     """The secrets that an options dataclass holds: declared ones, keys that sound like one, parts of urls."""
     found: set[str] = set()
@@ -66,8 +76,6 @@ def secret_values(options: Any) -> set[str]:
         value = getattr(options, declared.attribute)
         if declared.facts.secret or is_sensitive(declared.name):
             found |= set(_strings(value))
-        elif is_dataclass(value) and not isinstance(value, type):
-            found |= secret_values(value) if _declares(value) else set()
         else:
             found |= set(_nested_secrets(value))
     return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
@@ -89,7 +97,9 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _nested_secrets(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
+    if is_dataclass(value) and not isinstance(value, type):
+        yield from secret_values(value) if _declares(value) else ()
+    elif isinstance(value, dict):
         for key, inner in value.items():
             yield from _strings(inner) if is_sensitive(str(key)) else _nested_secrets(inner)
     elif isinstance(value, list | tuple):

@@ -88,8 +88,8 @@ def _config_text(text: str) -> str:
     kept = ""
     for found in _CONFIG.finditer(text):
         line = text.count("\n", 0, found.start(1))
-        kept += "\n" * max(line - kept.count("\n"), 1) + found.group(1)
-    return kept if kept.count("\n") else kept.strip()
+        kept += "\n" * max(line - kept.count("\n"), 1 if kept else 0) + found.group(1)
+    return kept
 
 
 def _statements(text: str) -> Iterator[list[_Token]]:
@@ -252,11 +252,11 @@ def _add_transform(cursor: _Cursor, output: str, line: int, tables: _Tables) -> 
     read = _tables_read(tokens)
     known = [name for name in read if name in tables.readable()]
     if not known:
-        missing = read[0] if read else "none"
-        hint = nearest(missing, tables.readable()) if read else ""
-        raise HoconError(
-            line, f"the SELECT reads from {missing!r}; there is no such table above.{hint}"
-        )
+        if not read:
+            raise HoconError(line, "the SELECT names no table after FROM")
+        hint = nearest(read[0], tables.readable())
+        said = f"the SELECT reads from '{read[0]}'; there is no such table above.{hint}"
+        raise HoconError(line, said)
     block = ConfigObject(line)
     _set(block, "plugin_name", "Sql", line)
     _set(block, "plugin_input", [ConfigValue(name, line) for name in known], line)
@@ -274,11 +274,11 @@ def _tables_read(tokens: list[_Token]) -> list[str]:
             in_from = expecting = True
         elif token.says("join") or (in_from and token.says(",")):
             expecting = True
-        elif token.says(*_ENDS_FROM, ")"):
-            in_from = expecting = False
-        elif expecting and token.kind in ("word", "quoted"):
+        elif expecting and token.kind in ("word", "quoted") and not token.says("select"):
             found[token.text.strip('`"')] = None
             expecting = False
+        elif token.says(*_ENDS_FROM, ")"):
+            in_from = expecting = False
         else:
             expecting = False
     return list(found)

@@ -35,6 +35,8 @@ class Filling:
     in_sink: bool = False
     used: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    unfilled: set[str] = field(default_factory=set)
+    """What was complained about: whoever stumbles over it afterwards need not say so again."""
 
     def fill(self, entry: ConfigValue, key: str = "") -> ConfigValue:
         """The same value with its strings filled."""
@@ -70,6 +72,7 @@ class Filling:
                 f" or a default in the file: ${{{name}:…}}"
             )
             self.problems.append(Problem(line, said))
+            self.unfilled.add(text)
         return text
 
 

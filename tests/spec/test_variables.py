@@ -1,0 +1,81 @@
+"""Which `${…}` are filled, which stay for a connector, and which are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spec.a_catalog import parse, said_of, spec_of
+
+JOB = """
+    source { FakeSource { row.num = %s } }
+    sink { LocalFile { path = %s } }
+"""
+
+
+def path_of(written: str, **variables: str) -> str:
+    spec = spec_of(JOB % ("1", written), **variables)
+    path: str = spec.pipelines[0].vertices[-1].options.path
+    return path
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ("${folder}", "/data"),
+        ('"${folder}"', "/data"),
+        ('"${folder}/in"', "/data/in"),
+        ("${folder}/in", "/data/in"),
+        ('"${other:/tmp}"', "/tmp"),
+        ("${other:/tmp}", "/tmp"),
+        ('${other:"/tmp"}', "/tmp"),
+        ('"${folder:/tmp}"', "/data"),
+        ('"${other:}x"', "x"),
+        ('"${?other}x"', "x"),
+        ('"""${folder}"""', "/data"),
+    ],
+)
+def test_a_variable_is_filled_inside_and_outside_quotes(written: str, filled: str) -> None:
+    assert path_of(written, folder="/data") == filled
+
+
+def test_a_variable_may_be_a_number() -> None:
+    spec = spec_of(JOB % ("${rows}", "/x"), rows="12")
+
+    assert spec.pipelines[0].vertices[0].options.row_num == 12
+
+
+@pytest.mark.parametrize(
+    "placeholder",
+    [
+        *("${table_name}", "${database_name}_x", "${schema_full_name:public}", "${primary_key}"),
+        *("${transactionId}", "${now}", "${uuid}", "${k0}=${v0}", "${field_names}"),
+    ],
+)
+def test_what_a_sink_fills_by_itself_stays_as_written(placeholder: str) -> None:
+    assert path_of(f'"{placeholder}"') == placeholder
+
+
+def test_a_placeholder_of_a_sink_is_never_a_variable() -> None:
+    assert path_of('"${table_name}"', table_name="x") == "${table_name}"
+
+
+def test_a_variable_without_a_value_is_told_with_its_flag() -> None:
+    assert said_of(JOB % ("${rows}", "/x")) == [
+        "line 2: variable 'rows' has no value. Give it one with -i rows=…,"
+        " or a default in the file: ${rows:…}"
+    ]
+
+
+def test_a_variable_that_is_used_nowhere_is_a_note() -> None:
+    parsed = parse(JOB % ("${rows}", "/x"), rows="1", row="2")
+
+    assert parsed.spec is not None
+    assert [str(note) for note in parsed.notes] == [
+        "variable 'row' (-i) is used nowhere in the file"
+    ]
+
+
+def test_variables_fill_env_as_well() -> None:
+    spec = spec_of('env { job.name = "${n}" }' + JOB % ("1", "/x"), n="orders")
+
+    assert spec.env.job_name == "orders"
