@@ -9,11 +9,11 @@ A savepoint holds no path and needs nothing outside itself, so it may be moved a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.checkpoint.document import DocumentBroken, read_document, write_document
 from holdfast.model.checkpoints import Checkpoint, checkpoint_from_json
-from holdfast.model.json import JsonObject
 from holdfast.outside.files import AlreadyThere, Files, NotThere
 
 FOLDER = "savepoint"
@@ -39,16 +39,34 @@ def write_savepoint(files: Files, checkpoints: Sequence[Checkpoint], at_ms: int)
         path = f"{FOLDER}/{job_id}/{at_ms}"
         try:
             _write_parts(files, path, checkpoints)
-            index: JsonObject = {
-                "jobId": job_id,
-                "at_ms": at_ms,
-                "pipelines": {str(c.pipeline_id): c.number for c in checkpoints},
-            }
-            files.create_exclusive(f"{path}/{INDEX}", write_document(index))
+            files.create_exclusive(f"{path}/{INDEX}", _index_document(job_id, at_ms, checkpoints))
         except AlreadyThere:
             at_ms += 1
             continue
         return Savepoint(path, job_id, at_ms, {c.pipeline_id: c for c in checkpoints})
+
+
+def write_savepoint_once(files: Files, checkpoints: Sequence[Checkpoint], at_ms: int) -> Savepoint:
+    """As `write_savepoint`, for pipelines that stand still: doing it again gives the same savepoint."""
+    job_id = checkpoints[0].job_id
+    path = f"{FOLDER}/{job_id}/{at_ms}"
+    for checkpoint in checkpoints:
+        target = f"{path}/{checkpoint.pipeline_id}/{MANIFEST}"
+        with suppress(AlreadyThere):
+            files.create_exclusive(target, write_document(checkpoint.to_json()))
+    with suppress(AlreadyThere):
+        files.create_exclusive(f"{path}/{INDEX}", _index_document(job_id, at_ms, checkpoints))
+    return Savepoint(path, job_id, at_ms, {c.pipeline_id: c for c in checkpoints})
+
+
+def _index_document(job_id: str, at_ms: int, checkpoints: Sequence[Checkpoint]) -> bytes:
+    return write_document(
+        {
+            "jobId": job_id,
+            "at_ms": at_ms,
+            "pipelines": {str(c.pipeline_id): c.number for c in checkpoints},
+        }
+    )
 
 
 def read_savepoint(files: Files, path: str) -> Savepoint:

@@ -197,12 +197,13 @@ def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAt
         failing = find_failure(verdicts) is not None
         wish = derive_wish(own, job, attempt, failing=failing, now_ms=now_ms)
         submitted = job.submitted
+        is_known = world.observed(attempt) is not None
         found.append(
             DesiredAttempt(
                 key=attempt.key,
                 wish=wish,
                 submission=submitted.submission,
-                job_text=submitted.text,
+                job_text="" if is_known else submitted.text,
                 job_format=submitted.format,
                 job_name=submitted.name,
                 variables=submitted.variables,

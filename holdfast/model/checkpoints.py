@@ -58,6 +58,8 @@ class Checkpoint:
     """Position by task location."""
     sinks: Mapping[str, SinkState]
     fingerprint: JsonObject
+    submission: str = ""
+    """The submission whose attempt wrote it: what was asked of a restore is asked once, by its first claim."""
     lineage: str = ""
     """Random, made with the first checkpoint of an empty chain and kept by all that follow. Sinks that remember epochs
     tell by it that storage was wiped and the numbers began anew."""
@@ -121,6 +123,7 @@ class Checkpoint:
             },
             "fingerprint": self.fingerprint,
             "lineage": self.lineage,
+            "submission": self.submission,
             "claimId": self.claim_id,
             "tables": {at: list(tables) for at, tables in self.tables.items()},
             "counts": {at: [count.rows, count.bytes] for at, count in self.counts.items()},
@@ -152,6 +155,7 @@ def checkpoint_from_json(found: JsonObject) -> Checkpoint:
         },
         fingerprint=f["fingerprint"],  # type: ignore[arg-type]
         lineage=f.get("lineage") or "",  # type: ignore[arg-type]
+        submission=f.get("submission") or "",  # type: ignore[arg-type]
         claim_id=f.get("claimId") or "",  # type: ignore[arg-type]
         tables=f["tables"],  # type: ignore[arg-type]
         counts={at: Count(rows, size) for at, (rows, size) in counts.items()},

@@ -75,6 +75,7 @@ class DesiredAttempt:
     wish: Wish
     submission: str
     job_text: str
+    """Empty where the worker's own report shows that it has it."""
     job_format: str
     job_name: str
     variables: Mapping[str, str]

@@ -78,6 +78,12 @@ class Reads:
             row = tx.execute(query.limit(1)).first()
             return None if row is None else job_from_row(row)
 
+    def job_generation(self, job_id: str, generation: int) -> Job | None:
+        query = select(jobs).where(jobs.c.job_id == job_id, jobs.c.generation == generation)
+        with reading(self._engine) as tx:
+            row = tx.execute(query).first()
+            return None if row is None else job_from_row(row)
+
     def attempts(self, job_id: str, generation: int) -> list[Attempt]:
         query = (
             select(attempts)

@@ -1,0 +1,120 @@
+"""Does what was decided: one function per action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from holdfast.checkpoint.chain import Chain
+from holdfast.checkpoint.document import DocumentBroken
+from holdfast.checkpoint.savepoint import write_savepoint_once
+from holdfast.decide.actions import (
+    Action,
+    CleanUp,
+    EndAttempt,
+    ForgetJob,
+    PlanAttempt,
+    RecordOutcome,
+    StartAttempt,
+    WriteSavepoint,
+)
+from holdfast.decide.world import Limits
+from holdfast.master.cleaning import clean_up_storage
+from holdfast.model.errors import HoldfastError
+from holdfast.model.jobs import Ending, Outcome
+from holdfast.outside.files import Files, NotThere
+from holdfast.store.commits import Commits
+from holdfast.store.reads import Reads
+
+
+@dataclass(frozen=True)
+class Acting:
+    """What acting takes. The term goes with every write."""
+
+    term: int
+    commits: Commits
+    reads: Reads
+    files: Files
+    now_ms: int
+    limits: Limits
+
+    def ending(self, outcome: Outcome, reason: str, savepoint: str | None = None) -> Ending:
+        due_at_ms = self.now_ms + self.limits.cleanup_delay_ms
+        return Ending(outcome, reason, savepoint, self.now_ms, due_at_ms)
+
+
+def act(action: Action, given: Acting) -> None:
+    match action:
+        case PlanAttempt():
+            plan_attempt(action, given)
+        case StartAttempt(key):
+            given.commits.start_attempt(given.term, key, at_ms=given.now_ms)
+        case EndAttempt():
+            end_attempt(action, given)
+        case RecordOutcome():
+            record_outcome(action, given)
+        case WriteSavepoint():
+            write_savepoint(action, given)
+        case CleanUp():
+            clean_up(action, given)
+        case ForgetJob(job_id, generation):
+            given.commits.forget_job(given.term, job_id, generation)
+        case _:
+            assert_never(action)
+
+
+def plan_attempt(action: PlanAttempt, given: Acting) -> None:
+    given.commits.plan_attempt(
+        given.term,
+        action.key,
+        worker_id=action.worker_id,
+        alone=action.alone,
+        at_ms=given.now_ms,
+    )
+
+
+def end_attempt(action: EndAttempt, given: Acting) -> None:
+    given.commits.end_attempt(
+        given.term, action.key, action.how, reason=action.reason, at_ms=given.now_ms
+    )
+    key = action.key
+    said = f"Attempt {key.number} of pipeline {key.pipeline_id} {action.how.value}"
+    said += f": {action.reason}" if action.reason else ""
+    given.commits.record_event(given.term, key.job_id, key.generation, said, at_ms=given.now_ms)
+
+
+def record_outcome(action: RecordOutcome, given: Acting) -> None:
+    ending = given.ending(action.outcome, action.reason)
+    given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
+
+
+def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
+    """All pipelines stand still. Written under a name that the wish gave it: again is the same."""
+    tips = []
+    for pipeline_id in action.pipeline_ids:
+        try:
+            tip = Chain(given.files, action.job_id, pipeline_id).tip()
+        except (DocumentBroken, NotThere) as broken:
+            reason = f"its savepoint could not be made: {broken}"
+            ending = given.ending(Outcome.FAILED, reason)
+            given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
+            return
+        if tip is not None:
+            tips.append(tip)
+    path = write_savepoint_once(given.files, tips, action.at_ms).path if tips else None
+    outcome = Outcome.SAVEPOINT_DONE if path else Outcome.CANCELED
+    reason = "" if path else "no pipeline had a checkpoint: there was nothing to keep"
+    ending = given.ending(outcome, reason, path)
+    given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
+
+
+def clean_up(action: CleanUp, given: Acting) -> None:
+    """One that fails is told and waits; the others go on."""
+    job = given.reads.job_generation(action.job_id, action.generation)
+    try:
+        if job is not None:
+            clean_up_storage(job, given.files)
+    except HoldfastError as error:
+        given.commits.postpone_cleanup(given.term, action.job_id, action.generation, str(error))
+        return
+    given.commits.finish_cleanup(given.term, action.job_id, action.generation)

@@ -1,0 +1,222 @@
+"""One master process: leads or follows, hears workers, and once a tick does what `decide` says.
+
+Workers are observed before the store is read, and every write names the term: a master that was paused past its lease
+finds itself deposed at its next write, and its answers are refused by workers that know a newer term.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from holdfast.decide.jobs import decide, derive_desired
+from holdfast.decide.leadership import Lead, decide_leadership
+from holdfast.decide.world import Limits, World
+from holdfast.master.act import Acting, act
+from holdfast.model.attempts import AttemptKey
+from holdfast.model.errors import Terminal
+from holdfast.model.lease import Lease
+from holdfast.model.wire import heartbeat_to_json, observed_to_json
+from holdfast.model.workers import Answer, Heartbeat, Worker
+from holdfast.outside.clock import Clock
+from holdfast.outside.files import Files
+from holdfast.store.connection import Deposed, StoreFailed
+from holdfast.store.store import Store
+
+WORKER_FORGOTTEN_MS = 60_000
+
+
+class NotLeading(Terminal):
+    """This master follows."""
+
+    code = "not-leading"
+
+    def __init__(self, leader_url: str) -> None:
+        super().__init__(
+            f"Cannot do that here: this master follows. The leader is at {leader_url or 'no known address'}."
+        )
+        self.leader_url = leader_url
+
+
+@dataclass(frozen=True, slots=True)
+class MasterSettings:
+    me: str
+    """Of this process; never reused."""
+    url: str = ""
+    lease_ttl_ms: int = 2_000
+    write_behind_ms: int = 1_000
+    limits: Limits = field(default_factory=Limits)
+
+
+class Master:
+    """`tick` is called by one thread, `hear` and the rest by any."""
+
+    def __init__(self, settings: MasterSettings, store: Store, files: Files, clock: Clock) -> None:
+        self.settings = settings
+        self.store = store
+        self.files = files
+        self.clock = clock
+        self._lock = threading.RLock()
+        self._lease: Lease | None = None
+        self._leading_since_ms = 0
+        self._renewed_at_ms = 0
+        self._workers: dict[str, Worker] = {}
+        self._tips: dict[AttemptKey, tuple[int, int]] = {}
+        self._reported_at_ms = 0
+        self.wake = threading.Event()
+        """Set when there may be something to do before the next tick is due."""
+
+    # ------------------------------------------------------------------------------------------- leading
+
+    @property
+    def term(self) -> int | None:
+        """The term this master leads with, as far as it knows."""
+        lease = self._lease
+        if lease is None or self.clock.now_ms() >= lease.expires_at_ms:
+            return None
+        return lease.term
+
+    def leading_term(self) -> int:
+        """Raises NotLeading."""
+        term = self.term
+        if term is None:
+            found = self.store.reads.lease()
+            raise NotLeading("" if found is None or found.holder == self.settings.me else found.url)
+        return term
+
+    def tick(self) -> None:
+        """Take or keep the lead, and act. A store that fails is asked again at the next tick."""
+        with self._lock:
+            try:
+                self._lead()
+                if self.term is not None:
+                    self._run(self.term)
+            except Deposed:
+                self._lease = None
+            except StoreFailed:
+                return
+
+    def _lead(self) -> None:
+        now_ms = self.clock.now_ms()
+        ttl_ms = self.settings.lease_ttl_ms
+        if self.term is not None and now_ms - self._renewed_at_ms < ttl_ms // 4:
+            return
+        found = self.store.reads.lease()
+        expires_at_ms = now_ms + ttl_ms
+        match decide_leadership(found, me=self.settings.me, now_ms=now_ms, ttl_ms=ttl_ms):
+            case Lead.FOLLOW:
+                self._lease = None
+            case Lead.RENEW:
+                assert found is not None
+                self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
+                self._lease = replace(found, expires_at_ms=expires_at_ms)
+                self._renewed_at_ms = now_ms
+            case Lead.TAKE:
+                self._take(0 if found is None else found.term, expires_at_ms, now_ms)
+
+    def _take(self, seen_term: int, expires_at_ms: int, now_ms: int) -> None:
+        self._lease = self.store.commits.take_lease(
+            seen_term=seen_term,
+            holder=self.settings.me,
+            url=self.settings.url,
+            expires_at_ms=expires_at_ms,
+        )
+        self._renewed_at_ms = now_ms
+        if self._lease is not None:
+            self._leading_since_ms = now_ms
+            self._workers.clear()
+            self._tips.clear()
+
+    def step_down(self) -> None:
+        """End in peace: nobody has to wait for the lease to run out."""
+        with self._lock:
+            term = self.term
+            self._lease = None
+            if term is not None:
+                self.store.commits.give_up_lease(term)
+
+    # -------------------------------------------------------------------------------------------- hearing
+
+    def hear(self, heartbeat: Heartbeat) -> Answer:
+        """What a worker reports, and what it shall do. Raises NotLeading."""
+        with self._lock:
+            self.leading_term()
+            now_ms = self.clock.now_ms()
+            known = self._workers.get(heartbeat.worker_id)
+            if known is None or heartbeat.sent_at_ms >= known.heartbeat.sent_at_ms:
+                self._workers[heartbeat.worker_id] = Worker(heartbeat, now_ms)
+                self._note_tips(heartbeat, now_ms)
+            world = self.observe()
+            answer = Answer(
+                term=self.leading_term(),
+                sent_at_ms=heartbeat.sent_at_ms,
+                lease_ms=self.settings.limits.worker_lease_ms,
+                attempts=derive_desired(world, heartbeat.worker_id, now_ms),
+            )
+            self.wake.set()
+            return answer
+
+    def _note_tips(self, heartbeat: Heartbeat, now_ms: int) -> None:
+        for seen in heartbeat.attempts:
+            known = self._tips.get(seen.key)
+            if known is None or seen.tip > known[0]:
+                self._tips[seen.key] = (seen.tip, now_ms)
+
+    # -------------------------------------------------------------------------------------------- deciding
+
+    def observe(self) -> World:
+        """Workers first, then the store: one picture."""
+        workers: Mapping[str, Worker] = dict(self._workers)
+        tips = {key: since_ms for key, (_, since_ms) in self._tips.items()}
+        limits = self.settings.limits
+        expired_before_ms = self.clock.now_ms() - limits.history_expire_ms
+        stored = self.store.reads.observe(expired_before_ms=expired_before_ms)
+        return World(
+            term=0 if stored.lease is None else stored.lease.term,
+            leading_since_ms=self._leading_since_ms,
+            jobs=stored.jobs,
+            attempts=stored.attempts,
+            workers=workers,
+            cleanups=stored.cleanups,
+            expired=stored.expired,
+            tip_since_ms=tips,
+            limits=limits,
+        )
+
+    def _run(self, term: int) -> None:
+        now_ms = self.clock.now_ms()
+        self._forget_silent(now_ms)
+        world = self.observe()
+        self._forget_tips(world)
+        acting = Acting(
+            term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
+        )
+        for action in decide(world, now_ms):
+            act(action, acting)
+        if now_ms - self._reported_at_ms >= self.settings.write_behind_ms:
+            self._write_reports(term, now_ms)
+            self._reported_at_ms = now_ms
+
+    def _forget_silent(self, now_ms: int) -> None:
+        for worker_id, worker in list(self._workers.items()):
+            if now_ms - worker.heard_at_ms > WORKER_FORGOTTEN_MS:
+                del self._workers[worker_id]
+
+    def _forget_tips(self, world: World) -> None:
+        live = {attempt.key for attempt in world.attempts if attempt.is_open}
+        self._tips = {key: known for key, known in self._tips.items() if key in live}
+
+    def _write_reports(self, term: int, now_ms: int) -> None:
+        """In memory until now, and of the past it keeps nothing."""
+        reports = []
+        heard = []
+        for worker_id, worker in sorted(self._workers.items()):
+            told = replace(worker.heartbeat, attempts=())
+            heard.append((worker_id, heartbeat_to_json(told), worker.heard_at_ms))
+            for seen in worker.heartbeat.attempts:
+                key = seen.key
+                reports.append(
+                    (key.job_id, key.generation, key.pipeline_id, observed_to_json(seen))
+                )
+        self.store.commits.write_reports(term, reports, heard, at_ms=now_ms)
