@@ -1,0 +1,78 @@
+"""The declarations of the Jdbc source and sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.connectors.base import Connector, Context
+from holdfast.connectors.jdbc.checks import check_sink, check_source
+from holdfast.connectors.jdbc.dialects.registry import find_dialect
+from holdfast.connectors.jdbc.options import SinkOptions, SourceOptions
+from holdfast.connectors.jdbc.sink import JdbcSink, promise_of
+from holdfast.connectors.jdbc.source import JdbcSource
+from holdfast.connectors.jdbc.url import parse_url, url_kind
+from holdfast.model.errors import ConfigError
+
+
+def _kind_of(options: SourceOptions | SinkOptions) -> str:
+    return (options.dialect or url_kind(options.url)).lower()
+
+
+def _parts(options: SourceOptions | SinkOptions) -> tuple[Any, Any]:
+    dialect = find_dialect(_kind_of(options))
+    if dialect is None:
+        raise ConfigError(
+            f"Cannot open connector 'Jdbc': there is no dialect for jdbc:{url_kind(options.url)}."
+        )
+    connect_ms = min(options.connection_check_timeout_sec * 1000, options.connect_timeout_ms)
+    endpoint = parse_url(
+        options.url,
+        user=options.user,
+        password=options.password,
+        properties=options.properties,
+        timeouts_ms=(connect_ms, options.socket_timeout_ms),
+    )
+    return dialect, endpoint
+
+
+def _create_source(options: SourceOptions, context: Context) -> Any:
+    return JdbcSource(options, context, *_parts(options))
+
+
+def _create_sink(options: SinkOptions, context: Context) -> Any:
+    return JdbcSink(options, context, *_parts(options))
+
+
+SOURCE = Connector(
+    name="Jdbc",
+    role="source",
+    options=SourceOptions,
+    create=_create_source,
+    check=check_source,
+    doc=(
+        "Reads tables and queries of PostgreSQL, MySQL, MariaDB and SQLite at native speed, and of any other"
+        " database through Spark and a JDBC driver.\n\n"
+        "Bounded: the last split ends at the largest key that is there when the table is begun. A restart goes on"
+        " at the split after the last committed one. Rows are read once each as long as keys do not change while"
+        " the job runs; each split is one consistent read, the whole is not. A table without key is cut by physical"
+        " place (PostgreSQL), where rows that are updated meanwhile may move, or is read in one split."
+    ),
+)
+SINK = Connector(
+    name="Jdbc",
+    role="sink",
+    options=SinkOptions,
+    create=_create_sink,
+    check=check_sink,
+    guarantee=promise_of,
+    doc=(
+        "Writes to PostgreSQL, MySQL, MariaDB and SQLite by columns (COPY, LOAD DATA), or runs a statement of"
+        " your own for each row.\n\n"
+        "With `is_exactly_once`, rows are staged in tables beside the target and published with the checkpoint:"
+        " exactly once. Upserts by key without it are effectively once, and visible before their checkpoint."
+        " Plain appends without it are at least once. What was published is not taken back when a job is"
+        " restored from an older checkpoint."
+    ),
+)
+__all__: Sequence[str] = ("SINK", "SOURCE")

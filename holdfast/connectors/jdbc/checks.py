@@ -1,0 +1,62 @@
+"""What no single option of the Jdbc connectors shows to be wrong. Connects to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.connectors.jdbc.options import SinkOptions, SourceOptions, TableOptions
+from holdfast.connectors.jdbc.url import parse_url, url_kind
+from holdfast.model.errors import ConfigError
+from holdfast.model.jobs import JobMode
+
+
+def check_source(options: SourceOptions, mode: JobMode) -> Sequence[str]:
+    found = list(_url_problems(options.url, options.dialect))
+    if options.table_list:
+        if options.table_path or options.query:
+            found.append(
+                "table_list excludes table_path and query beside it; put them into the list"
+            )
+        for table in options.table_list:
+            found += _table_problems(table)
+    elif not options.table_path and not options.query:
+        found.append("one of table_path, query, table_list is required, and all are missing")
+    if options.use_kerberos:
+        found.append("use_kerberos is not supported; log in with user and password")
+    return found
+
+
+def _table_problems(table: TableOptions) -> list[str]:
+    if table.table_path or table.query:
+        return []
+    return ["an entry of table_list has neither table_path nor query"]
+
+
+def check_sink(options: SinkOptions, mode: JobMode) -> Sequence[str]:
+    found = list(_url_problems(options.url, options.dialect))
+    if options.query is None and not options.generate_sink_sql:
+        found.append("set query, or generate_sink_sql = true with database and table")
+    if options.query is not None and options.generate_sink_sql:
+        found.append("query and generate_sink_sql exclude each other; take out one")
+    if options.query is not None and options.is_exactly_once:
+        found.append(
+            "is_exactly_once needs generate_sink_sql = true: a query of your own cannot be staged"
+        )
+    if options.data_save_mode == "CUSTOM_PROCESSING" and not options.custom_sql:
+        found.append("data_save_mode = CUSTOM_PROCESSING needs custom_sql")
+    if options.use_kerberos:
+        found.append("use_kerberos is not supported; log in with user and password")
+    return found
+
+
+def _url_problems(url: str, dialect: str | None) -> list[str]:
+    try:
+        url_kind(url)
+    except ValueError as wrong:
+        return [f"url: {wrong}"]
+    if url.startswith(("jdbc:postgresql", "jdbc:mysql", "jdbc:mariadb", "jdbc:sqlite")):
+        try:
+            parse_url(url)
+        except ConfigError as wrong:
+            return [str(wrong)]
+    return []

@@ -1,0 +1,318 @@
+"""PostgreSQL's binary COPY format becomes Arrow columns: by numpy over whole batches, never row by row.
+
+A batch is the joined messages of many rows. For each column in turn the positions of its values are known for all
+rows at once: they follow from the lengths of the columns before it. Numerics become exact 128-bit decimals; what
+Arrow cannot hold (infinite dates, NaN as numeric) is an error that names the column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.model.errors import Terminal
+
+HEADER_SIZE = 19
+EPOCH_DAYS = 10_957
+EPOCH_US = 946_684_800_000_000
+_PAD = b"\0" * 32
+_LOW32 = np.uint64(0xFFFFFFFF)
+_HEX = (
+    np.array([f"{i:02x}".encode() for i in range(256)], dtype="S2").view(np.uint8).reshape(256, 2)
+)
+
+
+class ValueUnreadable(Terminal):
+    """A value has no place in its column's type."""
+
+    code = "value-unreadable"
+
+
+@dataclass(frozen=True)
+class Values:
+    """Where the values of one column stand in a buffer."""
+
+    buffer: bytes
+    at: np.ndarray[Any, Any]
+    """Of each value's first byte (int64); anywhere inside the buffer for nulls."""
+    size: np.ndarray[Any, Any]
+    """In bytes, 0 for nulls."""
+    null: np.ndarray[Any, Any] | None
+
+    def gather(self, dtype: str, offset: int = 0) -> np.ndarray[Any, Any]:
+        """One number from each value, `offset` bytes into it."""
+        found: np.ndarray[Any, Any] = view_at_any_byte(self.buffer, dtype)[self.at + offset]
+        return found
+
+    def validity(self) -> pa.Buffer | None:
+        if self.null is None:
+            return None
+        return pa.py_buffer(np.packbits(~self.null, bitorder="little"))
+
+
+Decoder = Callable[[Values], pa.Array]
+
+
+def view_at_any_byte(buffer: bytes, dtype: str) -> np.ndarray[Any, Any]:
+    """Numbers that begin at any byte: indexing it by byte positions gathers them."""
+    size = np.dtype(dtype).itemsize
+    return np.ndarray((len(buffer) - size + 1,), dtype, buffer, strides=(1,))
+
+
+def decode_rows(
+    messages: list[Any], sizes: list[int], decoders: list[Decoder], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Rows, one to a message, as a batch."""
+    buffer = b"".join([*messages, _PAD])
+    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    at = starts + 2
+    lengths = view_at_any_byte(buffer, ">i4")
+    columns = []
+    for decode, field in zip(decoders, schema, strict=True):
+        found = lengths[at].astype(np.int64)
+        at = at + 4
+        values, at = _values(buffer, at, found)
+        columns.append(_named(decode, values, field))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _values(
+    buffer: bytes, at: np.ndarray[Any, Any], length: np.ndarray[Any, Any]
+) -> tuple[Values, np.ndarray[Any, Any]]:
+    null = length < 0
+    if not null.any():
+        return Values(buffer, at, length, None), at + length
+    size = np.where(null, 0, length)
+    return Values(buffer, at, size, null), at + size
+
+
+def _named(decode: Decoder, values: Values, field: pa.Field) -> pa.Array:
+    try:
+        found = decode(values)
+    except ValueError as error:
+        raise ValueUnreadable(
+            f"Cannot read column '{field.name}': {error}. Cast it to text in a query, or leave such rows out."
+        ) from error
+    return found if found.type == field.type else found.cast(field.type)
+
+
+# ------------------------------------------------------------------------------------------- decoders
+
+
+def numbers(dtype: str, type_: pa.DataType) -> Decoder:
+    """Numbers of fixed width."""
+    native = np.dtype(dtype).newbyteorder("=")
+
+    def decode(values: Values) -> pa.Array:
+        found = values.gather(dtype).astype(native)
+        return _fixed(values, type_, found)
+
+    return decode
+
+
+def booleans(values: Values) -> pa.Array:
+    found = np.packbits(values.gather("u1") != 0, bitorder="little")
+    return _fixed(values, pa.bool_(), found)
+
+
+def dates(values: Values) -> pa.Array:
+    found = values.gather(">i4").astype(np.int64)
+    _refuse(values, np.abs(found + 0.5) > (1 << 31) - 1, "it holds an infinite date")
+    return _fixed(values, pa.date32(), (found + EPOCH_DAYS).astype(np.int32))
+
+
+def timestamps(type_: pa.DataType) -> Decoder:
+    def decode(values: Values) -> pa.Array:
+        found = values.gather(">i8").astype(np.int64)
+        largest = np.iinfo(np.int64).max
+        wrong = (found > largest - EPOCH_US) | (found == np.iinfo(np.int64).min)
+        _refuse(values, wrong, "it holds an infinite timestamp, or one behind the year 294246")
+        with np.errstate(over="ignore"):
+            return _fixed(values, type_, found + EPOCH_US)
+
+    return decode
+
+
+def texts(type_: pa.DataType, skip: int = 0) -> Decoder:
+    """Text or bytes; `skip` leading bytes are no part of it (jsonb's version)."""
+
+    def decode(values: Values) -> pa.Array:
+        count = len(values.at)
+        offsets = np.empty(2 * count + 1, np.int32)
+        offsets[0 : 2 * count : 2] = values.at + skip
+        offsets[1 : 2 * count : 2] = values.at + np.maximum(values.size, skip)
+        offsets[2 * count] = len(values.buffer)
+        around = pa.Array.from_buffers(
+            type_, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(values.buffer)]
+        )
+        wanted = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=values.null)
+        return around.take(wanted)
+
+    return decode
+
+
+def uuids(values: Values) -> pa.Array:
+    """As text, in the usual form of 36 characters."""
+    raw = view_at_any_byte(values.buffer, "u1")[values.at[:, None] + np.arange(16)]
+    hexed = _HEX[raw].reshape(len(raw), 32)
+    found = np.full((len(raw), 36), ord("-"), np.uint8)
+    for low, high, shift in ((0, 8, 0), (8, 12, 1), (12, 16, 2), (16, 20, 3), (20, 32, 4)):
+        found[:, low + shift : high + shift] = hexed[:, low:high]
+    offsets = np.arange(0, 36 * (len(raw) + 1), 36, dtype=np.int32)
+    buffers = [values.validity(), pa.py_buffer(offsets), pa.py_buffer(found)]
+    return pa.Array.from_buffers(pa.string(), len(raw), buffers)
+
+
+def decimals(precision: int, scale: int) -> Decoder:
+    """Numerics as exact decimals."""
+    type_ = pa.decimal128(precision, scale)
+    below = -(-scale // 4)
+    above = -(-(precision - scale) // 4)
+    spare = 4 * below - scale
+
+    def decode(values: Values) -> pa.Array:
+        weight = values.gather(">i2", 2).astype(np.int64)
+        count = values.gather(">u2").astype(np.int64)
+        sign = values.gather(">u2", 4)
+        _refuse(values, sign >= 0xC000, "it holds NaN or an infinite number")
+        _refuse(
+            values,
+            ((count > 0) & (weight >= above)) | (values.gather(">u2", 6) > scale),
+            f"it holds a number that does not fit decimal({precision},{scale})",
+        )
+        digits = _Digits(values, weight, count)
+        high, low = _join_digits(digits, above + below, below, spare)
+        words = _negated(high, low, sign == 0x4000)
+        return _fixed(values, type_, words)
+
+    return decode
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """The base 10,000 digits of numerics."""
+
+    values: Values
+    weight: np.ndarray[Any, Any]
+    count: np.ndarray[Any, Any]
+
+    def of(self, exponent: int) -> np.ndarray[Any, Any]:
+        """The digit that stands for 10,000 ** exponent, 0 where there is none."""
+        index = self.weight - exponent
+        there = (index >= 0) & (index < self.count)
+        if self.values.null is not None:
+            there &= ~self.values.null
+        at = self.values.at + 8 + 2 * np.where(there, index, 0)
+        at = np.minimum(at, len(self.values.buffer) - 2)
+        found = view_at_any_byte(self.values.buffer, ">u2")[at].astype(np.uint64)
+        return np.where(there, found, np.uint64(0))
+
+
+def _join_digits(
+    digits: _Digits, groups: int, below: int, spare: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The unscaled value as two 64-bit words. The lowest group gives up its `spare` zeros."""
+    parts = [_limb(digits, low, min(low + 4, groups), below) for low in range(0, groups, 4)]
+    if below and spare:
+        lowest = digits.of(-below)
+        cut = np.uint64(10**spare)
+        parts[0] = (parts[0] - lowest) // cut + lowest // cut
+    high = np.zeros(len(digits.weight), np.uint64)
+    low_word = parts[-1]
+    for index in range(len(parts) - 2, -1, -1):
+        factor = 10 ** (16 - spare) if index == 0 else 10**16
+        high, low_word = _times_plus(high, low_word, factor, parts[index])
+    return high, low_word
+
+
+def _limb(digits: _Digits, low: int, high: int, below: int) -> np.ndarray[Any, Any]:
+    """Up to four groups as one number under 10 ** 16."""
+    found = digits.of(high - 1 - below)
+    for index in range(high - 2, low - 1, -1):
+        found = found * np.uint64(10_000) + digits.of(index - below)
+    return found
+
+
+def _times_plus(
+    high: np.ndarray[Any, Any], low: np.ndarray[Any, Any], factor: int, plus: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """(high, low) * factor + plus, in 128 bits."""
+    f0, f1 = np.uint64(factor & 0xFFFFFFFF), np.uint64(factor >> 32)
+    l0, l1 = low & _LOW32, low >> np.uint64(32)
+    p00, p01, p10 = l0 * f0, l0 * f1, l1 * f0
+    middle = (p00 >> np.uint64(32)) + (p01 & _LOW32) + (p10 & _LOW32)
+    product = (p00 & _LOW32) | (middle << np.uint64(32))
+    carried = l1 * f1 + (p01 >> np.uint64(32)) + (p10 >> np.uint64(32)) + (middle >> np.uint64(32))
+    found = product + plus
+    return high * np.uint64(factor) + carried + (found < plus), found
+
+
+def _negated(
+    high: np.ndarray[Any, Any], low: np.ndarray[Any, Any], negative: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Two's complement words, low first, as Arrow keeps decimals."""
+    words = np.empty((len(low), 2), np.uint64)
+    words[:, 0] = np.where(negative, ~low + np.uint64(1), low)
+    words[:, 1] = np.where(negative, ~high + (low == 0), high)
+    return words
+
+
+def lists(item: Decoder, item_type: pa.DataType) -> Decoder:
+    """Arrays of one dimension."""
+
+    def decode(values: Values) -> pa.Array:
+        dimensions = values.gather(">i4").astype(np.int64)
+        if values.null is not None:
+            dimensions[values.null] = 0
+        _refuse(values, dimensions > 1, "it holds an array of several dimensions")
+        counts = np.where(dimensions == 1, _gather_safely(values, 12), 0)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        flat = item(_items(values, counts, offsets))
+        buffers = [values.validity(), pa.py_buffer(offsets.astype(np.int32))]
+        type_ = pa.list_(item_type)
+        return pa.Array.from_buffers(type_, len(counts), buffers, children=[flat.cast(item_type)])
+
+    return decode
+
+
+def _gather_safely(values: Values, offset: int) -> np.ndarray[Any, Any]:
+    """As `gather`, where a value may be shorter than that and its answer does not matter."""
+    at = np.minimum(values.at + offset, len(values.buffer) - 4)
+    found: np.ndarray[Any, Any] = view_at_any_byte(values.buffer, ">i4")[at].astype(np.int64)
+    return found
+
+
+def _items(values: Values, counts: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> Values:
+    """Where the elements of all arrays stand: all first ones, then all second ones…"""
+    total = int(offsets[-1])
+    at = np.zeros(total, np.int64)
+    length = np.zeros(total, np.int64)
+    sizes = view_at_any_byte(values.buffer, ">i4")
+    rows = np.flatnonzero(counts)
+    cursor = values.at[rows] + 20
+    step = 0
+    while len(rows):
+        found = sizes[cursor].astype(np.int64)
+        at[offsets[rows] + step] = cursor + 4
+        length[offsets[rows] + step] = found
+        cursor = cursor + 4 + np.maximum(found, 0)
+        step += 1
+        left = counts[rows] > step
+        rows, cursor = rows[left], cursor[left]
+    return _values(values.buffer, at, length)[0]
+
+
+def _fixed(values: Values, type_: pa.DataType, found: np.ndarray[Any, Any]) -> pa.Array:
+    buffers = [values.validity(), pa.py_buffer(np.ascontiguousarray(found))]
+    return pa.Array.from_buffers(type_, len(values.at), buffers)
+
+
+def _refuse(values: Values, wrong: np.ndarray[Any, Any], said: str) -> None:
+    if values.null is not None:
+        wrong = wrong & ~values.null
+    if wrong.any():
+        raise ValueError(said)

@@ -1,0 +1,449 @@
+"""PostgreSQL: binary COPY both ways, splits by key or by ctid, upserts by ON CONFLICT.
+
+Sessions run in UTC with ISO dates, so that bounds kept as text mean the same whoever reads them. Types without a
+native place in Arrow (interval, inet, timetz, composite types…) are read as the text that PostgreSQL gives them.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from holdfast.connectors.jdbc.dialects import postgres_types
+from holdfast.connectors.jdbc.dialects.base import (
+    Described,
+    Endpoint,
+    Key,
+    Merge,
+    StageTable,
+)
+from holdfast.connectors.jdbc.dialects.copy_read import HEADER_SIZE, decode_rows
+from holdfast.connectors.jdbc.dialects.copy_write import HEADER, ROWS_MAX, TRAILER, encode_batch
+from holdfast.connectors.jdbc.dialects.postgres_catalog import describe, describe_query, key_of
+from holdfast.model.errors import (
+    HoldfastError,
+    SinkRejected,
+    Terminal,
+    Transient,
+)
+from holdfast.model.schema import Table
+
+BATCH_BYTES = 2 << 20
+BATCH_ROWS = 32_768
+CHUNK_BYTES = 256 << 10
+WAIT_SECONDS = 0.5
+"""How long one wait for the server lasts before the connection is looked at again."""
+_PROPERTIES = {
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "applicationname": "application_name",
+    "target_session_attrs": "target_session_attrs",
+    "gssencmode": "gssencmode",
+    "krbsrvname": "krbsrvname",
+}
+_TRANSIENT = ("08", "40", "53", "55", "57", "58")
+_REJECTED = ("22", "23", "44")
+_LOGIN_REFUSED = re.compile(
+    r"(password authentication failed|no password supplied|role .* does not exist"
+    r"|database .* does not exist|no pg_hba\.conf entry|permission denied|could not translate host"
+    r"|failed to resolve host|server does not support SSL|invalid connection option).*",
+    re.IGNORECASE,
+)
+
+
+class Postgres:
+    """The dialect. See `dialects.base.Dialect` for each method's promise."""
+
+    name = "PostgreSQL"
+    begin_sql = "BEGIN"
+    one_writer = False
+    transactional_ddl = True
+    stage_types = ("smallint", "bigint")
+    byte_format: str | None = "postgres-copy-binary"
+
+    # -- connections ------------------------------------------------------------------------------
+
+    def connect(self, endpoint: Endpoint) -> Any:
+        import psycopg
+
+        given = {name.lower(): value for name, value in endpoint.properties.items()}
+        extra = {_PROPERTIES[name]: value for name, value in given.items() if name in _PROPERTIES}
+        settings = {
+            "timezone": "UTC",
+            "datestyle": "ISO",
+            "intervalstyle": "postgres",
+            "extra_float_digits": "1",
+            "synchronize_seqscans": "off",
+            "statement_timeout": str(min(endpoint.socket_timeout_ms, 2**31 - 1)),
+        }
+        if "currentschema" in given:
+            settings["search_path"] = given["currentschema"]
+        connection = psycopg.connect(
+            host=endpoint.host,
+            port=endpoint.port,
+            dbname=endpoint.database or None,
+            user=endpoint.user,
+            password=endpoint.password,
+            connect_timeout=max(1, endpoint.connect_timeout_ms // 1000),
+            autocommit=True,
+            client_encoding="utf8",
+            **extra,  # type: ignore[arg-type]
+        )
+        calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
+        pairs = [text for setting in settings.items() for text in setting]
+        connection.execute(f"SELECT {calls}".encode(), pairs)
+        return connection
+
+    def interrupt(self, connection: Any) -> None:
+        import psycopg
+
+        try:
+            connection.cancel_safe(timeout=5)
+        except psycopg.Error:
+            connection.close()
+
+    def explain(self, error: BaseException) -> tuple[type[HoldfastError], str] | None:
+        import psycopg
+
+        if not isinstance(error, psycopg.Error):
+            return None
+        said = " ".join(str(error).split()) or "the connection was closed"
+        state = error.sqlstate
+        if state is None:
+            refused = _LOGIN_REFUSED.search(said)
+            if refused:
+                return (
+                    Terminal,
+                    f"{refused.group()[:300]}. Check the url, the user and the password.",
+                )
+            return Transient, f"{said[:300]}. Check that the server runs and can be reached."
+        if state.startswith(_TRANSIENT):
+            return Transient, said[:500]
+        if state.startswith(_REJECTED):
+            return SinkRejected, said[:500]
+        return Terminal, said[:500]
+
+    def fetch(self, connection: Any, sql: str) -> list[tuple[Any, ...]]:
+        return list(connection.execute(sql.encode()).fetchall())
+
+    def execute(self, connection: Any, sql: str) -> int:
+        return max(0, int(connection.execute(sql.encode()).rowcount))
+
+    # -- names ------------------------------------------------------------------------------------
+
+    def quote(self, name: str) -> str:
+        return postgres_types.quote(name)
+
+    def sql_name(self, path: str) -> str:
+        return postgres_types.sql_name(path)
+
+    def beside(self, path: str, name: str) -> str:
+        schema = postgres_types.split_path(path)[-2:-1]
+        return ".".join(map(self.quote, [*schema, name]))
+
+    # -- catalog ----------------------------------------------------------------------------------
+
+    def list_tables(self, connection: Any) -> list[str]:
+        found = self.fetch(
+            connection,
+            "SELECT current_database(), n.nspname, c.relname FROM pg_class c"
+            " JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition"
+            r" AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'"
+            r" AND c.relname !~ '^(hf_[0-9a-f]{12}_|holdfast_epochs$)'"
+            " AND has_table_privilege(c.oid, 'SELECT') ORDER BY 2, 3",
+        )
+        return [".".join(row) for row in found]
+
+    def describe(self, connection: Any, path: str) -> Described | None:
+        return describe(connection, path)
+
+    def describe_query(self, connection: Any, query: str, path: str) -> Described:
+        return describe_query(connection, query, path)
+
+    def key_of(self, described: Described, column: str) -> Key | None:
+        return key_of(described, column)
+
+    def byte_types(self, described: Described) -> list[str] | None:
+        found = [postgres_types.byte_type(type_) for type_ in described.sql_types]
+        return None if None in found else [str(name) for name in found]
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def key_text(self, column: str) -> str:
+        return f"{self.quote(column)}::text"
+
+    def key_literal(self, text: str, sql_type: str) -> str:
+        return f"{postgres_types.literal(text)}::{sql_type}"
+
+    def page_condition(self, low: int, until: int | None) -> str:
+        above = f"ctid >= '({low},0)'::tid"
+        return above if until is None else f"{above} AND ctid < '({until},0)'::tid"
+
+    def select_list(self, described: Described) -> str:
+        return ", ".join(
+            self.quote(column.name) + ("" if postgres_types.decoder_of(type_) else "::text")
+            for column, type_ in zip(described.table.columns, described.sql_types, strict=True)
+        )
+
+    def read(
+        self, connection: Any, sql: str, described: Described, fetch_size: int
+    ) -> Iterator[pa.RecordBatch]:
+        decoders = [
+            postgres_types.decoder_of(t) or postgres_types.TEXT for t in described.sql_types
+        ]
+        schema = described.table.arrow_schema
+        rows_max = min(fetch_size or BATCH_ROWS, BATCH_ROWS)
+        messages: list[Any] = []
+        sizes: list[int] = []
+        total = 0
+        for message in _copied_rows(connection, sql):
+            messages.append(message)
+            sizes.append(len(message))
+            total += len(message)
+            if total >= BATCH_BYTES or len(sizes) >= rows_max:
+                yield decode_rows(messages, sizes, decoders, schema)
+                messages, sizes, total = [], [], 0
+        if sizes:
+            yield decode_rows(messages, sizes, decoders, schema)
+
+    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
+        """The whole binary COPY, header and trailer included."""
+        waiting: list[Any] = []
+        total = 0
+        for message in _copied(connection, sql):
+            waiting.append(message)
+            total += len(message)
+            if total >= CHUNK_BYTES:
+                yield b"".join(waiting)
+                waiting, total = [], 0
+        yield b"".join(waiting)
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    def create_table(self, path: str, table: Table, *, with_keys: bool) -> list[str]:
+        return postgres_types.create_table(path, table, with_keys=with_keys)
+
+    def create_schema(self, connection: Any, path: str) -> None:
+        parts = postgres_types.split_path(path)
+        if len(parts) < 2:
+            return
+        schema = parts[-2]
+        found = self.fetch(
+            connection,
+            f"SELECT 1 FROM pg_namespace WHERE nspname = {postgres_types.literal(schema)}",
+        )
+        if not found:
+            self.execute(connection, f"CREATE SCHEMA IF NOT EXISTS {self.quote(schema)}")
+
+    def empty_table(self, path: str) -> str:
+        return f"TRUNCATE TABLE {self.sql_name(path)}"
+
+    def create_stage(self, name: str, path: str, columns: Sequence[str], *, kinded: bool) -> str:
+        listed = ", ".join(map(self.quote, columns))
+        extra = ", 0::smallint AS hf_kind, 0::bigint AS hf_seq" if kinded else ""
+        return (
+            f"CREATE TABLE {name} AS SELECT {listed}{extra} FROM {self.sql_name(path)} WITH NO DATA"
+        )
+
+    def create_scratch(self, path: str, columns: Sequence[str], number: int) -> tuple[str, str]:
+        name = f"pg_temp.hf_rows_{number}"
+        return name, self.create_stage(name, path, columns, kinded=False)
+
+    def empty_scratch(self, name: str) -> str:
+        return f"TRUNCATE TABLE {name}"
+
+    def append(
+        self,
+        connection: Any,
+        name: str,
+        columns: Sequence[tuple[str, str]],
+        batches: Iterator[pa.RecordBatch],
+    ) -> int:
+        rows = 0
+        writer: _CopyWriter | None = None
+        for batch in batches:
+            if writer is None:
+                writer = _CopyWriter(connection, name, columns, batch.schema)
+            writer.write(batch)
+            rows += batch.num_rows
+        if writer is not None:
+            writer.end()
+        return rows
+
+    def append_bytes(
+        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
+    ) -> int:
+        listed = ", ".join(map(self.quote, columns))
+        with connection.cursor() as cursor:
+            with cursor.copy(f"COPY {name} ({listed}) FROM STDIN (FORMAT binary)".encode()) as copy:
+                for chunk in chunks:
+                    copy.write(chunk)
+            return int(cursor.rowcount)
+
+    def upsert(self, merge: Merge) -> list[str]:
+        columns = ", ".join(merge.columns)
+        insert = f"INSERT INTO {merge.target} ({columns}) SELECT {columns} FROM {merge.rows} r"
+        if not merge.keys_are_unique:
+            return [*self.delete(merge), insert]
+        rest = [c for c in merge.columns if c not in merge.keys]
+        updates = ", ".join(f"{c} = excluded.{c}" for c in rest)
+        action = f"DO UPDATE SET {updates}" if rest else "DO NOTHING"
+        keys = ", ".join(merge.keys)
+        return [f"{insert} ORDER BY {keys} ON CONFLICT ({keys}) {action}"]
+
+    def delete(self, merge: Merge) -> list[str]:
+        same = " AND ".join(f"t.{key} = r.{key}" for key in merge.keys)
+        return [f"DELETE FROM {merge.target} t USING {merge.rows} r WHERE {same}"]
+
+    def run_each(self, connection: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        with connection.cursor() as cursor:
+            cursor.executemany(postgres_types.numbered(sql).encode(), rows)
+
+    def find_stages(self, connection: Any, prefix: str) -> list[StageTable]:
+        found = self.fetch(
+            connection,
+            "SELECT schemaname, tablename FROM pg_tables"
+            f" WHERE starts_with(tablename, {postgres_types.literal(prefix)}) ORDER BY 1, 2",
+        )
+        return [StageTable(".".join(map(self.quote, row)), str(row[1])) for row in found]
+
+    def literal(self, text: str) -> str:
+        return postgres_types.literal(text)
+
+    def ledger_columns(self) -> str:
+        return (
+            "job_id text NOT NULL, pipeline_id integer NOT NULL, location text NOT NULL,"
+            " epoch bigint NOT NULL, token text NOT NULL,"
+            " PRIMARY KEY (job_id, pipeline_id, location)"
+        )
+
+    def lock(self, connection: Any, number: int) -> None:
+        self.fetch(connection, f"SELECT pg_advisory_xact_lock({number})")
+
+
+class _CopyWriter:
+    """One COPY of Arrow batches: binary where every column has an encoder for its target, CSV elsewhere."""
+
+    def __init__(
+        self,
+        connection: Any,
+        name: str,
+        columns: Sequence[tuple[str, str]],
+        schema: pa.Schema,
+    ) -> None:
+        found = [
+            postgres_types.encoder_of(field.type, type_)
+            for field, (_, type_) in zip(schema, columns, strict=True)
+        ]
+        self._encoders = [encoder for encoder in found if encoder is not None]
+        self._names = [column for column, _ in columns]
+        self._is_binary = len(self._encoders) == len(columns)
+        listed = ", ".join(postgres_types.quote(column) for column, _ in columns)
+        form = "binary" if self._is_binary else "csv"
+        self._cursor = connection.cursor()
+        self._copy = self._cursor.copy(
+            f"COPY {name} ({listed}) FROM STDIN (FORMAT {form})".encode()
+        )
+        self._open = self._copy.__enter__()
+        if self._is_binary:
+            self._open.write(HEADER)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        try:
+            for low in range(0, batch.num_rows, ROWS_MAX):
+                piece = batch.slice(low, ROWS_MAX)
+                if self._is_binary:
+                    self._open.write(memoryview(encode_batch(piece, self._encoders)))
+                else:
+                    self._open.write(memoryview(postgres_types.csv_of(piece)))
+        except (ValueError, pa.ArrowException) as error:
+            rejected = SinkRejected(f"Cannot write columns {', '.join(self._names)}: {error}.")
+            self._copy.__exit__(SinkRejected, rejected, None)
+            raise rejected from error
+        except BaseException as error:
+            self._copy.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def end(self) -> None:
+        if self._is_binary:
+            self._open.write(TRAILER)
+        self._copy.__exit__(None, None, None)
+        self._cursor.close()
+
+
+def _copied_rows(connection: Any, sql: str) -> Iterator[Any]:
+    """The rows of a binary COPY without header and trailer."""
+    first = True
+    for message in _copied(connection, sql):
+        row = message
+        if first:
+            first = False
+            row = memoryview(message)[HEADER_SIZE:]
+            if not len(row):
+                continue
+        if bytes(row[:2]) == TRAILER:
+            return
+        yield row
+
+
+def _copied(connection: Any, sql: str) -> Iterator[Any]:
+    """The messages of a binary COPY, one for each row; the connection is closed if they are not read to the end.
+
+    libpq is asked directly: psycopg's own copy takes twice the time per row. Waits are short, so that a connection
+    closed by another thread is noticed.
+    """
+    import psycopg
+    from psycopg.pq import ExecStatus
+
+    pgconn = connection.pgconn
+    pgconn.send_query(f"COPY ({sql}) TO STDOUT (FORMAT binary)".encode())
+    ended = False
+    with selectors.DefaultSelector() as selector:
+        selector.register(pgconn.socket, selectors.EVENT_READ)
+        try:
+            while pgconn.flush():
+                selector.select(WAIT_SECONDS)
+            result = _next_result(pgconn, selector)
+            if result is None or result.status != ExecStatus.COPY_OUT:
+                ended = _drain(pgconn, selector)
+                raise psycopg.errors.error_from_result(result)
+            get = pgconn.get_copy_data
+            while True:
+                size, message = get(1)
+                if size > 0:
+                    yield message
+                elif size == 0:
+                    if selector.select(WAIT_SECONDS):
+                        pgconn.consume_input()
+                else:
+                    break
+            result = _next_result(pgconn, selector)
+            ended = _drain(pgconn, selector)
+            if result is None or result.status != ExecStatus.COMMAND_OK:
+                raise psycopg.errors.error_from_result(result)
+        finally:
+            if not ended:
+                connection.close()
+
+
+def _next_result(pgconn: Any, selector: Any) -> Any:
+    while pgconn.is_busy():
+        if selector.select(WAIT_SECONDS):
+            pgconn.consume_input()
+    return pgconn.get_result()
+
+
+def _drain(pgconn: Any, selector: Any) -> bool:
+    while _next_result(pgconn, selector) is not None:
+        pass
+    return True
+
+
+DIALECT = Postgres()
