@@ -19,6 +19,7 @@ from holdfast.model.schema import KIND_COLUMN
 from holdfast.outside.clock import RealClock
 from holdfast.spec.config import ConfigObject, config_from_json
 from holdfast.spec.options import read_options
+from holdfast.testing.source_contract import SOURCE_RULES, SourceCase
 
 ALL_TYPES: dict[str, Any] = {
     "c_string": "string",
@@ -78,7 +79,7 @@ def a_source(
     return made
 
 
-def columns(**types: Any) -> Json:
+def columns(**types: Any) -> dict[str, Json]:
     return {"fields": dict(types)}
 
 
@@ -444,3 +445,46 @@ def test_what_cannot_be_is_said_before_the_job_runs(given: dict[str, Json], said
     found = problems or list(SOURCE.check(options, JobMode.BATCH))
 
     assert any(said in problem for problem in found), found
+
+
+def test_the_part_that_is_done_is_known() -> None:
+    source = a_source({"schema": columns(id="int"), "row.num": 40, "split.num": 4})
+    stream = a_source({"schema": columns(id="int")}, mode=JobMode.STREAMING)
+
+    assert source.fraction(source.start()) == 0
+    assert source.fraction({"tables": {"fake": {"split": 3, "row": 0}}}) == 0.75
+    assert source.fraction(source.latest()) == 1
+    assert stream.fraction(stream.start()) is None
+
+
+ENDLESS = ("is_resumable_from_every_position", "is_unmoved_by_ack")
+"""Rules over all that remains. Of a stream that makes rows for ever, time alone says how much remains."""
+
+
+@pytest.mark.parametrize("kinds", [False, True], ids=["made", "listed with kinds"])
+@pytest.mark.parametrize("mode", list(JobMode), ids=lambda mode: mode.name)
+@pytest.mark.parametrize("rule", SOURCE_RULES, ids=str)
+def test_it_keeps_the_contract_of_sources(rule: Any, mode: JobMode, kinds: bool) -> None:
+    listed: list[Json] = [
+        {"kind": kind, "fields": [at, "x"]}
+        for at, kind in enumerate(["+I", "-U", "+U", "-D", "+I"])
+    ]
+    second: dict[str, Json] = {"row.num": 11, "split.num": 3}
+    if kinds:
+        second = {"rows": listed, "split.num": 2}
+    types = columns(id="bigint", name="string")
+    tables: list[Json] = [
+        {"schema": {**types, "table": "a"}, "row.num": 20, "split.num": 20},
+        {"schema": {**types, "table": "b"}, **second},
+    ]
+    pace: dict[str, Json] = {"split.read-interval": 3_600_000}
+    if mode is JobMode.STREAMING:
+        tables = [{**table, **pace} for table in tables if isinstance(table, dict)]
+    case = SourceCase(make=lambda: a_source({"tables_configs": tables}, mode=mode), ordered=False)
+    reason = rule.applies(case)
+    if mode is JobMode.STREAMING and rule.name in ENDLESS:
+        reason = "a stream that makes rows for ever"
+    if reason is not None:
+        pytest.skip(reason)
+
+    rule.check(case)

@@ -137,6 +137,12 @@ class FakeSource(SourceBase):
         more = f" and {len(shown) - 5} more tables" if len(shown) > 5 else ""
         return "; ".join(shown[:5]) + more
 
+    def fraction(self, position: Position) -> float | None:
+        rows = sum(table.rows_total for table in self._tables.values())
+        if not self.bounded or not rows:
+            return super().fraction(position)
+        return 1.0 if is_done(position) else sum(self._numbers(position).values()) / rows
+
     def _describe_table(self, path: str, number: int) -> str:
         table = self._tables[path]
         split, row = table.place_of(number)
