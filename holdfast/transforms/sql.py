@@ -259,6 +259,8 @@ def _reads(name: str, found: TableFrame) -> bool:
 
 def _only(name: str, known: list[TableFrame]) -> TableFrame:
     """The one table that a name in a join stands for; a path goes before a name."""
+    if name.lower() == "dual" and len(known) == 1:
+        return known[0]
     for names_of in (_path_of, _name_of, _output_of):
         found = [one for one in known if names_of(one).lower() == name.lower()]
         if len(found) == 1:

@@ -32,6 +32,8 @@ class Call:
         return self.literals[at] if at < self.count else None
 
 
+Write = Callable[[Any], str]
+"""A part of a query as SQL."""
 Rewrite = Callable[[Call], str | None]
 """The call in Spark's SQL, or None: it is fine as it is."""
 
@@ -88,45 +90,45 @@ ZETA_TEMPLATES: Mapping[tuple[str, int], str] = {
 }
 
 
-def rewrite_functions(tree: Any, dialect: Any, *, zeta: bool) -> None:
+def rewrite_functions(tree: Any, write: Write, *, zeta: bool) -> None:
     """Change the calls within `tree`, innermost first. Raises FunctionProblem."""
     from sqlglot import exp
 
-    _name_projections(tree, dialect)
+    _name_projections(tree, write)
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Anonymous):
-            text = _rewritten(_call_of(node, dialect), zeta)
+            text = _rewritten(_call_of(node, write), zeta)
         elif isinstance(node, exp.Column):
             text = _bare(node)
         elif isinstance(node, exp.AtTimeZone):
-            text = _at_time_zone(node.this.sql(dialect=dialect), node.args["zone"].sql(dialect))
+            text = _at_time_zone(write(node.this), write(node.args["zone"]))
         elif isinstance(node, exp.Extract):
-            text = _extract(str(node.this.name).upper(), node.expression.sql(dialect=dialect))
+            text = _extract(str(node.this.name).upper(), write(node.expression))
         else:
             continue
         if text is not None:
             node.replace(exp.Var(this=text))
 
 
-def _name_projections(tree: Any, dialect: Any) -> None:
+def _name_projections(tree: Any, write: Write) -> None:
     """An unnamed call keeps the name it would have had, whatever it is rewritten to."""
     from sqlglot import exp
 
     for select in tree.find_all(exp.Select):
         for one in list(select.expressions):
             if isinstance(one, exp.Anonymous | exp.Extract | exp.AtTimeZone):
-                call = _call_of(one, dialect) if isinstance(one, exp.Anonymous) else None
+                call = _call_of(one, write) if isinstance(one, exp.Anonymous) else None
                 if call is None or _rewritten(call, False) is not None:
-                    name = exp.to_identifier(one.sql(dialect=dialect), quoted=True)
+                    name = exp.to_identifier(write(one), quoted=True)
                     one.replace(exp.Alias(this=one.copy(), alias=name))
 
 
-def _call_of(node: Any, dialect: Any) -> Call:
+def _call_of(node: Any, write: Write) -> Call:
     from sqlglot import exp
 
     return Call(
         name=str(node.this).upper(),
-        texts=[one.sql(dialect=dialect) for one in node.expressions],
+        texts=[write(one) for one in node.expressions],
         literals=[
             one.this if isinstance(one, exp.Literal) and one.is_string else None
             for one in node.expressions

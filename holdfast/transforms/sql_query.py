@@ -61,7 +61,7 @@ def parse_query(text: str, *, zeta: bool = False) -> Query:
     tree = _parse(text)
     if not isinstance(tree, exp.Query):
         raise QueryProblem("it is no SELECT. Write one SELECT statement")
-    rewrite_functions(tree, _dialect(), zeta=zeta)
+    rewrite_functions(tree, _write, zeta=zeta)
     relations = tuple(dict.fromkeys(_name_of(table) for table in _tables(tree)))
     if not relations:
         raise QueryProblem("it reads no table. Write FROM and the plugin_input, or FROM dual")
@@ -85,7 +85,7 @@ def render_query(query: Query, views: Mapping[str, str], *, kinds: bool) -> str:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     if kinds:
         _carry_kinds(tree)
-    return str(tree.sql(dialect=_dialect()))
+    return _write(tree)
 
 
 def plain_select(query: Query, *, kinds: bool) -> PlainSelect | None:
@@ -106,11 +106,11 @@ def plain_select(query: Query, *, kinds: bool) -> PlainSelect | None:
     if kinds:
         _carry_kinds(tree)
     where = tree.args.get("where")
-    texts = tuple(one.sql(dialect=_dialect()) for one in tree.expressions)
+    texts = tuple(_write(one) for one in tree.expressions)
     return PlainSelect(
         alias=table.alias or table.name,
         projections=texts,
-        where=where.this.sql(dialect=_dialect()) if where else None,
+        where=_write(where.this) if where else None,
     )
 
 
@@ -144,6 +144,10 @@ def _decode(text: str) -> str:
 
     numbered = r"(?<!\\)((?:\\\\)*)\\(?:u([0-9a-fA-F]{4})|([0-3][0-7]{2}))"
     return re.sub(numbered, character, text)
+
+
+def _write(tree: Any) -> str:
+    return str(tree.sql(dialect=_dialect(), normalize_functions=False))
 
 
 def _dialect() -> Any:

@@ -59,6 +59,28 @@ def arrow_type(found: pa.DataType) -> pa.DataType:
     return found
 
 
+def spark_arrow_type(type_: pa.DataType) -> pa.DataType:
+    """An Arrow type in the only form that Spark takes from a Python worker: times in nanoseconds."""
+    if pa.types.is_time(type_):
+        return pa.time64("ns")
+    if pa.types.is_list(type_):
+        return pa.list_(spark_arrow_type(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(spark_arrow_type(type_.key_type), spark_arrow_type(type_.item_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(spark_arrow_type(f.type)) for f in type_])
+    return type_
+
+
+def batch_for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What a Python worker yields to Spark; the batch itself unless it holds times."""
+    types = [spark_arrow_type(f.type) for f in batch.schema]
+    if types == batch.schema.types:
+        return batch
+    fields = [f.with_type(type_) for f, type_ in zip(batch.schema, types, strict=True)]
+    return batch.cast(pa.schema(fields))
+
+
 def _column(found: StructField, known: Mapping[str, Column], path: str) -> Column:
     type_ = _type_of(found, path)
     before = known.get(found.name)

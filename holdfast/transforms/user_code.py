@@ -14,6 +14,7 @@ from holdfast.model.carried import carrying_errors
 from holdfast.model.errors import ConfigError, Terminal
 from holdfast.model.json import JsonObject
 from holdfast.model.schema import KIND_COLUMN
+from holdfast.transforms.tables import batch_for_spark
 
 FORMS = ("transform", "transform_row", "process")
 Row = dict[str, Any]
@@ -90,7 +91,7 @@ def _run_batches(
             done = _run_batch(code, functions["transform"], rows)
         else:
             done = _run_rows(code, _row_function(code, functions, context), rows, made)
-        yield _shaped(code, done, made)
+        yield batch_for_spark(_shaped(code, done, made))
 
 
 def _in_types_of(batch: pa.RecordBatch, came: pa.Schema) -> pa.RecordBatch:

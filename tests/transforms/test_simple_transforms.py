@@ -37,7 +37,7 @@ def kinds_of(made: Any) -> list[str]:
     return [row["__kind"] for row in made.rows]
 
 
-TRANSFORMS_THAT_KEEP_ROWS = {
+TRANSFORMS_THAT_KEEP_ROWS: dict[str, dict[str, Any]] = {
     "Filter": {"include_fields": ["name", "id"]},
     "FieldMapper": {"field_mapper": {"name": "full_name", "id": "id"}},
     "Replace": {"replace_field": "name", "pattern": " ", "replacement": "_"},
@@ -255,8 +255,9 @@ def test_metadata_tells_database_table_and_kind(spark: SparkSession) -> None:
     changed = run_one(spark, "Metadata", fields, changes())
     without = run_one(spark, "Metadata", fields, people(path="people"))
 
-    assert [(r["db"], r["tb"], r["op"]) for r in changed.rows][2] == ("test", "people", "+U")
-    assert [(r["db"], r["tb"], r["op"]) for r in without.rows][0] == (None, "people", "+I")
+    changed_to = changed.rows[2]
+    assert (changed_to["db"], changed_to["tb"], changed_to["op"]) == ("test", "people", "+U")
+    assert (without.rows[0]["db"], without.rows[0]["op"]) == (None, "+I")
 
 
 def test_names_with_dots_spaces_and_backticks_are_names(spark: SparkSession) -> None:
