@@ -14,6 +14,7 @@ from enum import Enum
 
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind
 from holdfast.model.errors import ConfigError
+from holdfast.model.json import JsonObject
 
 
 class Policy(Enum):
@@ -106,6 +107,11 @@ def request_of(
 def ask_for_tip(request: RestoreRequest) -> RestoreRequest:
     """The pipeline's own newest checkpoint, under the same policies."""
     return RestoreRequest(on_missing=request.on_missing, on_incompatible=request.on_incompatible)
+
+
+def read_restore(found: JsonObject) -> RestoreRequest:
+    """What was stored of a submission's wish: `from`, `onMissing`, `onIncompatible`, as text."""
+    return parse_restore(str(found["from"]), str(found["onMissing"]), str(found["onIncompatible"]))
 
 
 def _parse_policy(name: str, text: str) -> Policy:

@@ -1,0 +1,241 @@
+"""Jobs as people see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.api.serving import Serving
+from holdfast.checkpoint.chain import Chain
+from holdfast.checkpoint.document import DocumentBroken
+from holdfast.checkpoint.savepoint import list_savepoints
+from holdfast.decide.status import (
+    PipelineShown,
+    PipelineStatus,
+    derive_pipeline,
+    derive_status,
+)
+from holdfast.decide.world import World
+from holdfast.model.errors import ConfigError
+from holdfast.model.jobs import Job, Outcome
+from holdfast.model.json import Json, JsonObject
+from holdfast.outside.files import NotThere
+
+if TYPE_CHECKING:
+    from holdfast.api.app import Call
+
+ROWS_DEFAULT = 100
+
+
+def running_jobs(serving: Serving, call: Call) -> object:
+    skip, most = _page(call)
+    world = serving.master.observe()
+    jobs = serving.master.store.reads.jobs(outcome=None, live=True, skip=skip, most=most)
+    return [show_job(serving, world, job) for job in jobs]
+
+
+def pending_jobs(serving: Serving, call: Call) -> object:
+    world = serving.master.observe()
+    now_ms = serving.master.clock.now_ms()
+    found = []
+    for job in world.jobs:
+        pipelines = [derive_pipeline(world, job, id_, now_ms) for id_ in job.submitted.pipeline_ids]
+        waiting = [p for p in pipelines if p.status is PipelineStatus.PENDING]
+        if waiting:
+            found.append(
+                {
+                    "jobId": job.id,
+                    "jobName": job.submitted.name,
+                    "jobStatus": derive_status(world, job, now_ms).value,
+                    "enqueueTimestamp": job.submitted.submitted_at_ms,
+                    "waitDurationMs": now_ms - job.submitted.submitted_at_ms,
+                    "failureReason": waiting[0].reason,
+                    "tagFilter": dict(job.submitted.tag_filter),
+                    "pipelines": [_show_pipeline(serving, world, job, p, {}) for p in waiting],
+                }
+            )
+    return {"queueSummary": {"size": len(found)}, "pendingJobs": found}
+
+
+def finished_jobs(serving: Serving, call: Call) -> object:
+    skip, most = _page(call)
+    state = call.path.get("state", "").upper()
+    outcome = None
+    if state:
+        try:
+            outcome = Outcome(state)
+        except ValueError:
+            known = ", ".join(o.value for o in Outcome)
+            raise ConfigError(f"Cannot list jobs of state '{state}': expected {known}.") from None
+    world = serving.master.observe()
+    reads = serving.master.store.reads
+    jobs = reads.jobs(outcome=outcome, live=False, skip=skip, most=most)
+    return [show_job(serving, world, job) for job in jobs]
+
+
+def job_info(serving: Serving, call: Call) -> object:
+    job = serving.master.store.reads.job(call.path["job_id"])
+    if job is None:
+        return {"jobId": ""}
+    found = show_job(serving, serving.master.observe(), job)
+    reads = serving.master.store.reads
+    found["attempts"] = [
+        {
+            "pipelineId": attempt.key.pipeline_id,
+            "number": attempt.key.number,
+            "workerId": attempt.worker_id,
+            "plannedTime": attempt.planned_at_ms,
+            "startedTime": attempt.started_at_ms,
+            "endedTime": attempt.ended_at_ms,
+            "ended": None if attempt.ended_how is None else attempt.ended_how.value,
+            "reason": attempt.reason,
+        }
+        for attempt in reads.attempts(job.id, job.generation)
+    ]
+    found["events"] = [[at_ms, said] for at_ms, said in reads.events(job.id)]
+    return found
+
+
+def show_job(serving: Serving, world: World, job: Job) -> JsonObject:
+    """One job's record. Statuses are derived here and now."""
+    now_ms = serving.master.clock.now_ms()
+    submitted = job.submitted
+    reported = serving.master.store.reads.metrics(job.id, job.generation)
+    live = job.outcome is None
+    shown = (
+        [derive_pipeline(world, job, id_, now_ms) for id_ in submitted.pipeline_ids] if live else []
+    )
+    pipelines: list[Json] = [_show_pipeline(serving, world, job, p, reported) for p in shown]
+    return {
+        "jobId": job.id,
+        "jobName": submitted.name,
+        "generation": job.generation,
+        "jobStatus": derive_status(world, job, now_ms).value,
+        "envOptions": {"job.mode": submitted.mode.value},
+        "createTime": submitted.submitted_at_ms,
+        "finishTime": job.ended_at_ms,
+        "errorMsg": job.reason,
+        "savepoint": job.savepoint,
+        "isStartWithSavePoint": submitted.restore.get("from") not in ("auto", "none"),
+        "jobDag": {"jobId": job.id, **submitted.graph},
+        "metrics": _metrics(job, reported),
+        "pipelines": pipelines,
+    }
+
+
+def _show_pipeline(
+    serving: Serving,
+    world: World,
+    job: Job,
+    shown: PipelineShown,
+    reported: dict[int, JsonObject],
+) -> JsonObject:
+    seen = reported.get(shown.pipeline_id, {})
+    now_ms = serving.master.clock.now_ms()
+    found: JsonObject = {
+        "pipelineId": shown.pipeline_id,
+        "pipelineStatus": shown.status.value,
+        "attempt": shown.attempt,
+        "workerId": shown.worker_id,
+        "reason": shown.reason,
+        "lastCheckpointId": seen.get("tip"),
+        "progress": seen.get("fraction"),
+        "checkpointHealth": _health(shown.status),
+    }
+    last = seen.get("tipAtMs")
+    if isinstance(last, int) and last:
+        found["lastCheckpointTime"] = last
+        found["secondsSinceLastCheckpoint"] = max(0, (now_ms - last) // 1000)
+    return found
+
+
+def _health(status: PipelineStatus) -> str:
+    if status is PipelineStatus.STALLED:
+        return "STALLED"
+    return "OK" if status in (PipelineStatus.RUNNING, PipelineStatus.FINISHED) else "NONE"
+
+
+def _metrics(job: Job, reported: dict[int, JsonObject]) -> JsonObject:
+    """SeaTunnel's names over all sources and sinks; committed is what a checkpoint holds."""
+    totals = {"source": [0, 0], "sink": [0, 0]}
+    by_vertex: JsonObject = {}
+    for seen in reported.values():
+        counts = seen.get("counts")
+        for at, count in counts.items() if isinstance(counts, dict) else ():
+            role = at.split("-", 1)[0]
+            assert isinstance(count, list)
+            by_vertex[at] = {"rows": count[0], "bytes": count[1]}
+            if role in totals:
+                totals[role] = [
+                    totals[role][0] + int(str(count[0])),
+                    totals[role][1] + int(str(count[1])),
+                ]
+    return {
+        "SourceReceivedCount": totals["source"][0],
+        "SourceReceivedBytes": totals["source"][1],
+        "SinkWriteCount": totals["sink"][0],
+        "SinkWriteBytes": totals["sink"][1],
+        "SinkCommittedCount": totals["sink"][0],
+        "SinkCommittedBytes": totals["sink"][1],
+        "vertices": by_vertex,
+    }
+
+
+def job_checkpoints(serving: Serving, call: Call) -> object:
+    job_id = call.path["job_id"]
+    job = serving.master.store.reads.job(job_id)
+    files = serving.master.files
+    pipelines = []
+    for pipeline_id in job.submitted.pipeline_ids if job else ():
+        chain = Chain(files, job_id, pipeline_id)
+        history = [
+            _show_checkpoint(chain, number) for number in reversed(chain.list_numbers()[-32:])
+        ]
+        whole = [c for c in history if c["status"] == "COMPLETED"]
+        pipelines.append(
+            {
+                "pipelineId": pipeline_id,
+                "latestCompleted": whole[0] if whole else None,
+                "history": history,
+            }
+        )
+    return {
+        "jobId": job_id if job else "",
+        "updatedAt": serving.master.clock.now_ms(),
+        "pipelines": pipelines,
+        "savepoints": list_savepoints(files, job_id),
+    }
+
+
+def _show_checkpoint(chain: Chain, number: int) -> dict[str, object]:
+    try:
+        found = chain.read(number)
+    except (DocumentBroken, NotThere) as broken:
+        return {"checkpointId": number, "status": "FAILED", "failureReason": str(broken)}
+    return {
+        "checkpointId": number,
+        "checkpointType": found.kind.value,
+        "status": "COMPLETED",
+        "completedTimestamp": found.at_ms,
+        "attempt": found.attempt,
+        "completed": found.completed,
+        "positions": dict(found.said),
+    }
+
+
+def _page(call: Call) -> tuple[int, int]:
+    try:
+        page, rows = int(call.query.get("page", 1)), int(call.query.get("rows", ROWS_DEFAULT))
+    except ValueError:
+        raise ConfigError("Cannot list jobs: page and rows are whole numbers.") from None
+    return max(page - 1, 0) * rows, rows
+
+
+ROUTES = (
+    ("GET", "/running-jobs", running_jobs),
+    ("GET", "/pending-jobs", pending_jobs),
+    ("GET", "/finished-jobs", finished_jobs),
+    ("GET", "/finished-jobs/{state}", finished_jobs),
+    ("GET", "/job-info/{job_id}", job_info),
+    ("GET", "/running-job/{job_id}", job_info),
+    ("GET", "/jobs/checkpoints/{job_id}", job_checkpoints),
+)

@@ -1,0 +1,128 @@
+"""Submit, stop, savepoint: what people want of jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from holdfast.api.serving import Serving
+from holdfast.checkpoint.chain import Chain, list_pipelines
+from holdfast.checkpoint.savepoint import write_savepoint
+from holdfast.master.submitting import Submission, ask, submit
+from holdfast.model.errors import ConfigError
+from holdfast.model.jobs import Goal
+from holdfast.store.commits import NoSuchJob
+
+if TYPE_CHECKING:
+    from holdfast.api.app import Call
+
+_FORMATS = {"json": "json", "hocon": "conf", "conf": "conf", "sql": "sql"}
+
+
+def submit_job(serving: Serving, call: Call) -> object:
+    query = call.query
+    given = _submission(query, call.body.decode("utf-8"), query.get("format", "json"))
+    return _submitted(serving, given)
+
+
+def submit_jobs(serving: Serving, call: Call) -> object:
+    """Each with `params {jobId, jobName, …}` beside the job."""
+    found = []
+    for item in _read_list(call):
+        params = {str(k): str(v) for k, v in (item.pop("params", None) or {}).items()}
+        found.append(_submitted(serving, _submission(params, json.dumps(item), "json")))
+    return found
+
+
+def _submitted(serving: Serving, given: Submission) -> object:
+    job = submit(serving.master, given, serving.catalog, serving.strategy)
+    return {"jobId": job.id, "jobName": job.submitted.name, "generation": job.generation}
+
+
+def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
+    if format_ not in _FORMATS:
+        raise ConfigError(
+            f"Cannot submit a job of format '{format_}': expected json, hocon or sql."
+        )
+    is_savepoint = query.get("isStartWithSavePoint", "").lower() == "true"
+    if is_savepoint and not query.get("jobId"):
+        raise ConfigError(
+            "Cannot start with a savepoint: jobId is missing. Name the job to go on with."
+        )
+    restore = query.get("restore") or ("latest" if is_savepoint else None)
+    mode = query.get("restoreMode", "").upper()
+    if mode and restore is None:
+        restore = {"NONE": "none", "SAVEPOINT": "savepoint", "CHECKPOINT": "latest"}.get(mode)
+    variables = {
+        k.removeprefix("variable."): v for k, v in query.items() if k.startswith("variable.")
+    }
+    return Submission(
+        text=text,
+        format=_FORMATS[format_],
+        job_id=query.get("jobId") or None,
+        name=query.get("jobName") or None,
+        variables=variables,
+        restore=restore,
+        on_missing=query.get("onMissing"),
+        on_incompatible=query.get("onIncompatible"),
+        submission=query.get("submission"),
+    )
+
+
+def stop_job(serving: Serving, call: Call) -> object:
+    return _stop(serving, _read_object(call))
+
+
+def stop_jobs(serving: Serving, call: Call) -> object:
+    return [_stop(serving, item) for item in _read_list(call)]
+
+
+def _stop(serving: Serving, wanted: dict[str, Any]) -> object:
+    goal = Goal.SAVEPOINT if wanted.get("isStopWithSavePoint") else Goal.CANCEL
+    if wanted.get("force"):
+        goal = Goal.FORCE
+    job = ask(serving.master, str(wanted.get("jobId", "")), goal)
+    return {"jobId": job.id}
+
+
+def make_savepoint(serving: Serving, call: Call) -> object:
+    """Beside a running job: a copy of its tips."""
+    job_id = str(_read_object(call).get("jobId", ""))
+    serving.master.leading_term()
+    files = serving.master.files
+    chains = [Chain(files, job_id, id_) for id_ in list_pipelines(files, job_id)]
+    tips = [tip for chain in chains if (tip := chain.tip()) is not None]
+    if not tips:
+        raise NoSuchJob(f"Cannot make a savepoint of job {job_id}: it has no checkpoint yet.")
+    made = write_savepoint(files, tips, serving.master.clock.now_ms())
+    return {"jobId": job_id, "path": made.path}
+
+
+def _read_object(call: Call) -> dict[str, Any]:
+    found = _read_json(call)
+    if not isinstance(found, dict):
+        raise ConfigError("Cannot read the request: expected a JSON object.")
+    return found
+
+
+def _read_list(call: Call) -> list[dict[str, Any]]:
+    found = _read_json(call)
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ConfigError("Cannot read the request: expected a list of JSON objects.")
+    return found
+
+
+def _read_json(call: Call) -> object:
+    try:
+        return json.loads(call.body)
+    except ValueError as wrong:
+        raise ConfigError(f"Cannot read the request: it is not JSON ({wrong}).") from wrong
+
+
+ROUTES = (
+    ("POST", "/submit-job", submit_job),
+    ("POST", "/submit-jobs", submit_jobs),
+    ("POST", "/stop-job", stop_job),
+    ("POST", "/stop-jobs", stop_jobs),
+    ("POST", "/savepoint-job", make_savepoint),
+)

@@ -1,0 +1,141 @@
+"""A job's text to what is stored of it, and the wishes people have about jobs. For the leader only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from holdfast.decide.epochs import INTERVAL_DEFAULT_MS
+from holdfast.decide.placement import NoRoom, place
+from holdfast.decide.restore import RestoreMode, read_restore
+from holdfast.master.master import Master
+from holdfast.model.errors import ConfigError, Terminal
+from holdfast.model.jobs import Goal, Job, JobSpec, ScheduleStrategy, StallPolicy, SubmittedJob
+from holdfast.model.json import JsonObject
+from holdfast.outside.ids import new_id
+from holdfast.spec.catalog import Catalog
+from holdfast.spec.parse import parse_job
+from holdfast.store.commits import NoSuchJob
+
+
+class JobRejected(Terminal):
+    """There is no room, and the strategy is not to wait."""
+
+    code = "job-rejected"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A job as somebody hands it in."""
+
+    text: str
+    format: str = "conf"
+    job_id: str | None = None
+    name: str | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    restore: str | None = None
+    on_missing: str | None = None
+    on_incompatible: str | None = None
+    submission: str | None = None
+    """The same again is the same submission. None: a new one each time."""
+
+
+def submit(master: Master, given: Submission, catalog: Catalog, strategy: ScheduleStrategy) -> Job:
+    """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
+    term = master.leading_term()
+    spec = _parse(given, catalog)
+    job = _describe(given, spec, now_ms=master.clock.now_ms())
+    if strategy is ScheduleStrategy.REJECT:
+        _refuse_without_room(master, job)
+    is_restore = read_restore(job.restore).mode is not RestoreMode.NONE
+    stored = master.store.commits.submit_job(term, job, is_restore=is_restore)
+    master.wake.set()
+    return stored
+
+
+def _parse(given: Submission, catalog: Catalog) -> JobSpec:
+    parsed = parse_job(
+        given.text, name=f"job.{given.format}", variables=given.variables, catalog=catalog
+    )
+    if parsed.spec is None:
+        problems = "\n".join(f"  {problem}" for problem in parsed.problems)
+        raise ConfigError(f"Cannot submit the job: {len(parsed.problems)} problems.\n{problems}")
+    return parsed.spec
+
+
+def _describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
+    env = spec.env
+    submission = given.submission or new_id()
+    restore: JsonObject = {
+        "from": given.restore or env.restore or "auto",
+        "onMissing": given.on_missing or env.on_missing,
+        "onIncompatible": given.on_incompatible or env.on_incompatible,
+    }
+    read_restore(restore)
+    tags = env.extra.get("tag_filter")
+    interval_ms = env.checkpoint_interval_ms or INTERVAL_DEFAULT_MS
+    return SubmittedJob(
+        job_id=given.job_id or env.job_id or new_id(),
+        generation=0,
+        submission=submission,
+        name=given.name or env.job_name,
+        text=given.text,
+        format=given.format,
+        variables=dict(given.variables),
+        restore=restore,
+        mode=env.mode,
+        pipeline_ids=tuple(pipeline.id for pipeline in spec.pipelines),
+        retry_times=env.retry_times,
+        retry_interval_ms=env.retry_interval_ms,
+        checkpoint_interval_ms=interval_ms,
+        stall_policy=StallPolicy.WARN,
+        tag_filter={str(k): str(v) for k, v in tags.items()} if isinstance(tags, dict) else {},
+        submitted_at_ms=now_ms,
+        graph=_graph(spec),
+    )
+
+
+def _graph(spec: JobSpec) -> JsonObject:
+    return {
+        "vertices": [
+            {
+                "pipelineId": pipeline.id,
+                "location": vertex.location,
+                "role": vertex.role.value,
+                "kind": vertex.kind,
+                "inputs": list(vertex.inputs),
+            }
+            for pipeline in spec.pipelines
+            for vertex in pipeline.vertices
+        ]
+    }
+
+
+def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
+    world = master.observe()
+    open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
+    placed = place(
+        world,
+        Job(submitted),
+        open_attempts=open_attempts,
+        wants_alone=False,
+        now_ms=master.clock.now_ms(),
+    )
+    if isinstance(placed, NoRoom):
+        raise JobRejected(
+            f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"
+            " to WAIT."
+        )
+
+
+def ask(master: Master, job_id: str, goal: Goal) -> Job:
+    """Raises NoSuchJob. A job that has ended is told as it is: to ask twice does no harm."""
+    term = master.leading_term()
+    job = master.store.reads.job(job_id)
+    if job is None:
+        raise NoSuchJob(f"Cannot stop job {job_id}: there is none of that id.")
+    master.store.commits.set_goal(term, job_id, job.generation, goal, at_ms=master.clock.now_ms())
+    master.wake.set()
+    found = master.store.reads.job(job_id)
+    assert found is not None
+    return found
