@@ -196,13 +196,22 @@ def _decimals(type_: pa.DataType, place: Place, options: TableOptions) -> Any:
     return pa.Array.from_buffers(type_, place.count, [None, pa.py_buffer(pairs)])
 
 
+def _has_templates(options: TableOptions) -> bool:
+    names = ("date_year", "date_month", "date_day", "time_hour", "time_minute", "time_second")
+    return any(getattr(options, f"{name}_template") for name in names)
+
+
+def _first_and_last_day() -> tuple[int, int]:
+    first, last = f"{_YEARS[0]}-01-01", f"{_YEARS[1]}-12-31"
+    days = np.array([first, last], dtype="datetime64[D]").astype(np.int64)
+    return int(days[0]), int(days[1])
+
+
 def _days(place: Place, options: TableOptions) -> Ints:
     """Days since 1970: from the templates where there are some, else any day of thirty years."""
     given = (options.date_year_template, options.date_month_template, options.date_day_template)
-    first = np.datetime64(f"{_YEARS[0]}-01-01", "D").astype(np.int64)
     if not any(given):
-        last = np.datetime64(f"{_YEARS[1]}-12-31", "D").astype(np.int64)
-        return _between(place.words(), int(first), int(last))
+        return _between(place.words(), *_first_and_last_day())
     years, months, days = given
     year = _pick(place.inside("year").words(), years or range(_YEARS[0], _YEARS[1] + 1))
     month = _pick(place.inside("month").words(), months or range(1, 13))
@@ -235,6 +244,10 @@ def _times(type_: pa.DataType, place: Place, options: TableOptions) -> Any:
 
 
 def _timestamps(type_: pa.DataType, place: Place, options: TableOptions) -> Any:
+    if not _has_templates(options):
+        first, last = _first_and_last_day()
+        seconds = _between(place.words(), first * 86_400, last * 86_400 + 86_399)
+        return pa.array(seconds * 1_000_000).view(type_)
     days = _days(_apart_as(place, "date"), options)
     micros = _micros(_apart_as(place, "time"), options)
     return pa.array(days * _MICROS_OF_DAY + micros).view(type_)
