@@ -49,6 +49,8 @@ class RestoreRequest:
     on_incompatible: Policy = Policy.FAIL
     pipeline: int | None = None
     """Whose checkpoint was named; None: that of the job's only pipeline."""
+    submission: str = ""
+    """Who asks. Once an attempt of this submission has claimed a pipeline, its own newest checkpoint comes first."""
 
 
 def parse_restore(
@@ -106,7 +108,11 @@ def request_of(
 
 def ask_for_tip(request: RestoreRequest) -> RestoreRequest:
     """The pipeline's own newest checkpoint, under the same policies."""
-    return RestoreRequest(on_missing=request.on_missing, on_incompatible=request.on_incompatible)
+    return RestoreRequest(
+        on_missing=request.on_missing,
+        on_incompatible=request.on_incompatible,
+        submission=request.submission,
+    )
 
 
 def read_restore(found: JsonObject) -> RestoreRequest:

@@ -24,6 +24,7 @@ from holdfast.decide.restore import (
     StartFresh,
     TryPrevious,
     Use,
+    ask_for_tip,
     decide_candidate,
     decide_without_candidate,
     derive_abandoned,
@@ -76,6 +77,7 @@ class _Head:
     generation: int
     tip: Checkpoint | None
     lineage: str
+    submission: str
 
 
 def find_start(
@@ -101,11 +103,12 @@ class _Search:
         self._pipeline = pipeline
         self._chain = chain
         self._files = files
-        self._request = request
         self._delivered = delivered
         self._fingerprint = pipeline_fingerprint(pipeline.spec)
         self._considered: list[Considered] = []
         self._head = _read_head(chain)
+        asked_before = request.submission and request.submission == self._head.submission
+        self._request = ask_for_tip(request) if asked_before else request
 
     def run(self) -> Start:
         for candidate in self._candidates():
@@ -311,6 +314,7 @@ class _Search:
             sources=dict(positions),
             sinks={at: SinkState() for at in sorted(self._pipeline.sinks)},
             fingerprint=self._fingerprint,
+            submission=self._request.submission,
             lineage=self._head.lineage or new_id(),
             claim_id=new_id(),
             said={at: self._pipeline.sources[at].describe(p) for at, p in positions.items()},
@@ -409,8 +413,9 @@ def _read_head(chain: Chain) -> _Head:
             unreadable += 1
             continue
         tip = found if number == head else None
-        return _Head(head, found.attempt + unreadable, found.generation, tip, found.lineage)
-    return _Head(head, unreadable, 0, None, "")
+        attempt = found.attempt + unreadable
+        return _Head(head, attempt, found.generation, tip, found.lineage, found.submission)
+    return _Head(head, unreadable, 0, None, "", "")
 
 
 def _renamed(found: Mapping[str, V], comparison: Comparison) -> dict[str, V]:

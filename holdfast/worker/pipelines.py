@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.checkpoint.chain import Chain, ChainMoved
 from holdfast.decide.attempts import Retry, decide_after_failure
-from holdfast.decide.restore import RestoreRequest, ask_for_tip, request_of
+from holdfast.decide.restore import RestoreRequest, request_of
 from holdfast.model.errors import Canceled, HoldfastError, Terminal
 from holdfast.model.jobs import JobSpec, Pipeline
-from holdfast.model.schema import Table
-from holdfast.outside.clock import Clock, RealClock
-from holdfast.outside.files import Files
-from holdfast.runtime.attempt import (
-    Attempt,
-    AttemptOutside,
-    CrashPoint,
-    Ended,
-    cadence_of,
-    no_crash,
-)
-from holdfast.runtime.catalog import Catalog
+from holdfast.outside.clock import RealClock
+from holdfast.outside.ids import new_id
+from holdfast.runtime.attempt import Ended
 from holdfast.runtime.data_path import DataPath
-from holdfast.runtime.keeping import Keeping
-from holdfast.runtime.open_pipeline import OpenPipeline, build_pipeline
+from holdfast.runtime.open_pipeline import build_pipeline
 from holdfast.runtime.restore import RestoreStopped, Start, find_start
-from holdfast.runtime.session import SparkHost
-from holdfast.runtime.stop import StopLevel, StopSignal
-from holdfast.runtime.watch import Watch
+from holdfast.runtime.stop import StopLevel
+from holdfast.worker.attempts import WorkerOutside, run_attempt
 
-CLAIM_TRIES_MAX = 20
 CANCEL_GRACE_MS = 15_000
 """So long may a canceled pipeline take to end. What hangs beyond it is left behind: a crash loses nothing either."""
 LOOK_EVERY_S = 0.2
@@ -56,19 +44,6 @@ class JobEnd(Enum):
     FAILED = "FAILED"
 
 
-@dataclass(frozen=True)
-class WorkerOutside:
-    """What a worker is given from outside."""
-
-    files: Files
-    catalog: Catalog
-    host: SparkHost
-    clock: Clock
-    watch: Watch
-    stop: StopSignal
-    crash_point: CrashPoint = no_crash
-
-
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """The end of a run, with the failure that ended it."""
@@ -84,16 +59,11 @@ class UnexpectedFailure(HoldfastError):
     code = "unexpected-failure"
 
 
-class PipelineFailed(Terminal):
-    """A pipeline is given up."""
-
-    code = "pipeline-failed"
-
-
 def run_job(
     job_id: str, spec: JobSpec, request: RestoreRequest, outside: WorkerOutside
 ) -> JobResult:
     """Run all pipelines to their end. Returns when nothing of the job runs any more."""
+    request = replace(request, submission=request.submission or new_id())
     requests = _requests_of(spec, request)
     if len(spec.pipelines) > 1:
         refused = _refused(job_id, spec, request, outside)
@@ -171,14 +141,12 @@ class _PipelineRun:
         self._env = spec.env
         self._spec = pipeline
         self._outside = outside
-        self._chain = Chain(outside.files, job_id, pipeline.id)
-        self._claimed = False
 
     def run(self, request: RestoreRequest) -> Ended:
         failed_at_ms: list[int] = []
         while True:
             try:
-                return self._attempt(self._request_now(request))
+                return run_attempt(self._job_id, self._env, self._spec, request, self._outside)
             except (Canceled, ChainMoved):
                 raise
             except Exception as error:
@@ -188,10 +156,6 @@ class _PipelineRun:
                 self._wait_or_give_up(error, failed_at_ms)
                 if self._outside.stop.level is not StopLevel.GO_ON:
                     return Ended.STOPPED
-
-    def _request_now(self, asked: RestoreRequest) -> RestoreRequest:
-        """Once an attempt has claimed, the pipeline's own newest checkpoint comes before what was asked for."""
-        return asked if not self._claimed else ask_for_tip(asked)
 
     def _wait_or_give_up(self, error: Exception, failed_at_ms: list[int]) -> None:
         can_help = not isinstance(error, (Terminal, *_DEFECTS))
@@ -211,56 +175,6 @@ class _PipelineRun:
             f"Cannot go on with pipeline {self._job_id}/{self._spec.id}:"
             f" {type(error).__name__}: {error}. {verdict.reason.capitalize()}; --debug shows where."
         ) from error
-
-    def _attempt(self, request: RestoreRequest) -> Ended:
-        outside = self._outside
-        pipeline = build_pipeline(
-            self._job_id, self._env, self._spec, outside.catalog, outside.clock
-        )
-        outside.stop.on_now(pipeline.close)
-        try:
-            return self._run_opened(pipeline, request)
-        except ChainMoved:
-            raise
-        except Exception as error:
-            if outside.stop.level is StopLevel.NOW and not isinstance(error, Canceled):
-                raise Canceled(f"Pipeline {pipeline.name} was canceled.") from error
-            raise
-        finally:
-            outside.stop.forget(pipeline.close)
-            pipeline.close()
-
-    def _run_opened(self, pipeline: OpenPipeline, request: RestoreRequest) -> Ended:
-        outside = self._outside
-        path = DataPath(pipeline, outside.host)
-        learnt: dict[str, list[Table]] = {}
-
-        def tables() -> Mapping[str, list[Table]]:
-            if not learnt:
-                learnt.update({at: list(found) for at, found in path.learn_tables().items()})
-            return learnt
-
-        keeping = Keeping(self._chain, outside.clock, interval_ms=cadence_of(pipeline).interval_ms)
-        given = AttemptOutside(
-            self._chain, keeping, outside.watch, outside.stop, outside.crash_point
-        )
-        for _ in range(CLAIM_TRIES_MAX):
-            start = find_start(pipeline, self._chain, outside.files, request, tables)
-            if start.settled:
-                outside.watch.restored(start.report)
-                return Ended.FINISHED
-            attempt = Attempt(pipeline, path, learnt, given)
-            try:
-                return attempt.run(start)
-            except ChainMoved:
-                if attempt.claimed:
-                    raise
-            finally:
-                self._claimed = self._claimed or attempt.claimed
-        raise PipelineFailed(
-            f"Cannot claim pipeline {pipeline.name}: others wrote its next checkpoint"
-            f" {CLAIM_TRIES_MAX} times. Another process runs this job; stop one of them."
-        )
 
 
 def find_starts(
