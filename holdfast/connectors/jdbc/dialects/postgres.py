@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import selectors
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +23,13 @@ from holdfast.connectors.jdbc.dialects.base import (
     StageTable,
 )
 from holdfast.connectors.jdbc.dialects.copy_read import HEADER_SIZE, decode_rows
-from holdfast.connectors.jdbc.dialects.copy_write import HEADER, ROWS_MAX, TRAILER, encode_batch
+from holdfast.connectors.jdbc.dialects.copy_write import (
+    HEADER,
+    ROWS_MAX,
+    TRAILER,
+    Encoder,
+    encode_batch,
+)
 from holdfast.connectors.jdbc.dialects.postgres_catalog import describe, describe_query, key_of
 from holdfast.model.errors import (
     HoldfastError,
@@ -266,15 +273,22 @@ class Postgres:
         columns: Sequence[tuple[str, str]],
         batches: Iterator[pa.RecordBatch],
     ) -> int:
+        first = next(batches, None)
+        if first is None:
+            return 0
+        encoders = _encoders(first.schema, columns)
+        listed = ", ".join(self.quote(column) for column, _ in columns)
+        form = "csv" if encoders is None else "binary"
         rows = 0
-        writer: _CopyWriter | None = None
-        for batch in batches:
-            if writer is None:
-                writer = _CopyWriter(connection, name, columns, batch.schema)
-            writer.write(batch)
-            rows += batch.num_rows
-        if writer is not None:
-            writer.end()
+        statement = f"COPY {name} ({listed}) FROM STDIN (FORMAT {form})".encode()
+        with connection.cursor() as cursor, cursor.copy(statement) as copy:
+            if encoders is not None:
+                copy.write(HEADER)
+            for batch in chain([first], batches):
+                _write(copy, batch, encoders)
+                rows += batch.num_rows
+            if encoders is not None:
+                copy.write(TRAILER)
         return rows
 
     def append_bytes(
@@ -328,54 +342,25 @@ class Postgres:
         self.fetch(connection, f"SELECT pg_advisory_xact_lock({number})")
 
 
-class _CopyWriter:
-    """One COPY of Arrow batches: binary where every column has an encoder for its target, CSV elsewhere."""
+def _encoders(schema: pa.Schema, columns: Sequence[tuple[str, str]]) -> list[Encoder] | None:
+    """How each column is coded; None where some column has no binary form for its target: then CSV will do."""
+    found = [
+        postgres_types.encoder_of(field.type, type_)
+        for field, (_, type_) in zip(schema, columns, strict=True)
+    ]
+    known = [encoder for encoder in found if encoder is not None]
+    return known if len(known) == len(found) else None
 
-    def __init__(
-        self,
-        connection: Any,
-        name: str,
-        columns: Sequence[tuple[str, str]],
-        schema: pa.Schema,
-    ) -> None:
-        found = [
-            postgres_types.encoder_of(field.type, type_)
-            for field, (_, type_) in zip(schema, columns, strict=True)
-        ]
-        self._encoders = [encoder for encoder in found if encoder is not None]
-        self._names = [column for column, _ in columns]
-        self._is_binary = len(self._encoders) == len(columns)
-        listed = ", ".join(postgres_types.quote(column) for column, _ in columns)
-        form = "binary" if self._is_binary else "csv"
-        self._cursor = connection.cursor()
-        self._copy = self._cursor.copy(
-            f"COPY {name} ({listed}) FROM STDIN (FORMAT {form})".encode()
-        )
-        self._open = self._copy.__enter__()
-        if self._is_binary:
-            self._open.write(HEADER)
 
-    def write(self, batch: pa.RecordBatch) -> None:
+def _write(copy: Any, batch: pa.RecordBatch, encoders: Sequence[Encoder] | None) -> None:
+    for low in range(0, batch.num_rows, ROWS_MAX):
+        piece = batch.slice(low, ROWS_MAX)
         try:
-            for low in range(0, batch.num_rows, ROWS_MAX):
-                piece = batch.slice(low, ROWS_MAX)
-                if self._is_binary:
-                    self._open.write(memoryview(encode_batch(piece, self._encoders)))
-                else:
-                    self._open.write(memoryview(postgres_types.csv_of(piece)))
+            data = encode_batch(piece, encoders) if encoders else postgres_types.csv_of(piece)
         except (ValueError, pa.ArrowException) as error:
-            rejected = SinkRejected(f"Cannot write columns {', '.join(self._names)}: {error}.")
-            self._copy.__exit__(SinkRejected, rejected, None)
-            raise rejected from error
-        except BaseException as error:
-            self._copy.__exit__(type(error), error, error.__traceback__)
-            raise
-
-    def end(self) -> None:
-        if self._is_binary:
-            self._open.write(TRAILER)
-        self._copy.__exit__(None, None, None)
-        self._cursor.close()
+            names = ", ".join(batch.schema.names)
+            raise SinkRejected(f"Cannot write columns {names}: {error}. Cast them.") from error
+        copy.write(memoryview(data))
 
 
 def _copied_rows(connection: Any, sql: str) -> Iterator[Any]:
