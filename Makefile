@@ -15,7 +15,7 @@ test:  ## Everything: bin/test
 	@bin/test
 
 docs: setup  ## Write the generated pages of docs/ anew
-	@.venv/bin/python -m holdfast.testing.error_pages docs/errors.md
+	@.venv/bin/python -m holdfast.cli.docs docs
 
 lock: setup  ## Write requirements.lock anew from pyproject.toml (needs uv)
 	@uv pip compile pyproject.toml --universal --all-extras --group dev --generate-hashes --no-header --no-annotate --quiet --upgrade -o requirements.lock
