@@ -47,7 +47,9 @@ Delivered = Callable[[], Mapping[str, Sequence[Table]]]
 
 
 class RestoreStopped(RestoreRefused):
-    """Refused, with the whole report."""
+    """A restore was refused; the report says for which vertex and why."""
+
+    code = "restore-stopped"
 
     def __init__(self, report: RestoreReport) -> None:
         super().__init__(
