@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 import threading
-from decimal import Decimal
 from multiprocessing import AuthenticationError
 from typing import Any
 
@@ -17,8 +16,8 @@ from holdfast.connectors.console import SINK
 from holdfast.connectors.console.options import Options
 from holdfast.connectors.console.relay import Counter, Relay, RelayClient, RelayGone
 from holdfast.connectors.console.sink import ConsoleSink
-from holdfast.connectors.text_rows import block_of, text_of
 from holdfast.model.schema import KIND_COLUMN
+from holdfast.runtime.session import SparkHost
 from holdfast.testing.builders import a_context
 from holdfast.testing.sink_contract import SINK_RULES, SinkCase
 
@@ -139,6 +138,24 @@ def test_tasks_on_executors_print_side_by_side_and_no_line_is_torn(
         ]
 
 
+@pytest.mark.spark
+def test_what_spark_workers_stage_is_printed_here(
+    host: SparkHost, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = a_sink()
+    batches = {task: rows(a=[task * 10, task * 10 + 1]) for task in range(2)}
+
+    def run(task: int, try_id: str) -> Any:
+        return sink.stage(scope(task=task), iter([batches[task]]))
+
+    parts = host.run_tasks(run, [0, 1])
+    sink.close()
+
+    assert parts == [{"rows": 2}, {"rows": 2}]
+    printed = sorted(line.rsplit(" ", 1)[1] for line in capsys.readouterr().out.splitlines())
+    assert printed == ["0", "1", "10", "11"]
+
+
 def test_only_who_knows_the_key_may_print(capsys: pytest.CaptureFixture[str]) -> None:
     relay = Relay(Counter(), print)
 
@@ -173,37 +190,3 @@ def test_it_keeps_the_contract_of_sinks(rule: Any, capsys: pytest.CaptureFixture
         pytest.skip(reason)
 
     rule.check(case)
-
-
-@pytest.mark.parametrize(
-    ("values", "type_", "shown"),
-    [
-        ([True, None], pa.bool_(), ["true", "null"]),
-        ([Decimal("1.50")], pa.decimal128(10, 2), ["1.50"]),
-        ([b"\x00\xff", None, b""], pa.binary(), ["00ff", "null", ""]),
-        ([[1, None], None, []], pa.list_(pa.int32()), ["[1, null]", "null", "[]"]),
-        ([[[1], []], None], pa.list_(pa.list_(pa.int8())), ["[[1], []]", "null"]),
-        (
-            [[("a", 1), ("b", None)], None, []],
-            pa.map_(pa.string(), pa.int32()),
-            ["{a=1, b=null}", "null", "{}"],
-        ),
-        (
-            [{"x": 1, "y": ["q"]}, None],
-            pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]),
-            ["[1, [q]]", "null"],
-        ),
-        ([None, None], pa.null(), ["null", "null"]),
-    ],
-)
-def test_every_type_has_a_text_also_in_a_slice(
-    values: list[Any], type_: pa.DataType, shown: list[str]
-) -> None:
-    column = pa.array([values[0], *values, values[0]], type_)
-
-    assert text_of(column.slice(1, len(values))).to_pylist() == shown
-
-
-def test_a_block_holds_the_lines_of_a_slice_alone() -> None:
-    assert block_of(pa.array(["no", "á", "", "c", "no"]).slice(1, 3)) == "á\n\nc\n"
-    assert block_of(pa.array([], pa.string())) == ""
