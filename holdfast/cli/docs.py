@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.cli.errors_page import errors_page
 from holdfast.cli.options_page import ENV, markdown_page
 from holdfast.model.jobs import Role
 from holdfast.runtime.catalog import Catalog
@@ -19,6 +20,7 @@ def pages(catalog: Catalog) -> Iterator[tuple[str, str]]:
     for name in catalog.names(Role.TRANSFORM):
         yield f"transforms/{name.lower()}.md", markdown_page(name, catalog)
     yield f"{ENV}.md", markdown_page(ENV, catalog)
+    yield "errors.md", errors_page()
 
 
 def write_pages(folder: Path, catalog: Catalog) -> list[Path]:
@@ -29,6 +31,16 @@ def write_pages(folder: Path, catalog: Catalog) -> list[Path]:
         target.write_text(text, encoding="utf-8")
         written.append(target)
     return written
+
+
+def stale_pages(folder: Path, catalog: Catalog) -> list[str]:
+    """The pages that are not there or say something else than the declarations do."""
+
+    def read(path: str) -> str | None:
+        target = folder / path
+        return target.read_text(encoding="utf-8") if target.is_file() else None
+
+    return [path for path, text in pages(catalog) if read(path) != text]
 
 
 if __name__ == "__main__":

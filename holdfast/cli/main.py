@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast import __version__
-from holdfast.cli import checkpoints, restore, run, savepoint
+from holdfast.cli import (
+    check,
+    checkpoints,
+    client,
+    options,
+    plan,
+    restore,
+    run,
+    savepoint,
+    server,
+)
 from holdfast.model.errors import ExitCode, HoldfastError
 from holdfast.node import default_data_folder
 
-COMMANDS = (run, restore, savepoint, checkpoints)
+COMMANDS = (run, check, plan, options, restore, savepoint, checkpoints, server, client)
 EXIT_CODES = """exit codes:
   0  finished            3  the job file or an option is wrong
   1  failed              4  restore refused

@@ -105,4 +105,4 @@ def _summary(role: Role, name: str, catalog: Catalog) -> str:
     except ImportError as missing:
         return f"(needs the Python package '{missing.name}')"
     doc = next((s.doc for s in sections if s.role == role.value), "")
-    return " ".join(doc.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+    return " ".join(doc.split("\n\n")[0].split()).split(". ")[0].rstrip(".:")

@@ -50,3 +50,34 @@ class HttpNetwork:
         except (urllib3.exceptions.HTTPError, ValueError) as error:
             raise NoAnswer(f"Cannot call {url}{path}: {error}.") from error
         return answer.status, found if isinstance(found, dict) else {"found": found}
+
+
+def forward(url: str, target: str, body: bytes, content_type: str) -> tuple[int, bytes]:
+    """Hand a request of a client to another master as it is."""
+    import urllib3
+
+    base = urllib3.util.parse_url(url)
+    whole = f"{base.scheme}://{base.netloc}{target}"
+    headers = {"Content-Type": content_type or "application/json"}
+    try:
+        answer = urllib3.request(
+            "POST", whole, body=body, headers=headers, timeout=TIMEOUT_MS / 1000 * 5, retries=False
+        )
+    except urllib3.exceptions.HTTPError as error:
+        raise NoAnswer(f"Cannot hand the request to the leader at {url}: {error}.") from error
+    return answer.status, answer.data
+
+
+def call_api(method: str, url: str, target: str, body: bytes) -> tuple[int, JsonObject]:
+    """One call of a client. A list comes back as `found`."""
+    import urllib3
+
+    whole = url.rstrip("/") + target
+    try:
+        answer = urllib3.request(method, whole, body=body or None, timeout=30, retries=False)
+        found = json.loads(answer.data or b"{}")
+    except (urllib3.exceptions.HTTPError, ValueError) as error:
+        raise NoAnswer(
+            f"Cannot ask {url}: {error}. Is `holdfast server` running there? --server names another."
+        ) from error
+    return answer.status, found if isinstance(found, dict) else {"found": found}

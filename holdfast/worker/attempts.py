@@ -30,6 +30,8 @@ from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import Watch
 
 CLAIM_TRIES_MAX = 20
+DEFECTS = (TypeError, AttributeError, AssertionError, NameError, ImportError, LookupError)
+"""A mistake in a program, ours or a user's function: it would come again at once."""
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,11 @@ from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.open_pipeline import build_pipeline
 from holdfast.runtime.restore import RestoreStopped, Start, find_start
 from holdfast.runtime.stop import StopLevel
-from holdfast.worker.attempts import WorkerOutside, run_attempt
+from holdfast.worker.attempts import DEFECTS, WorkerOutside, run_attempt
 
 CANCEL_GRACE_MS = 15_000
 """So long may a canceled pipeline take to end. What hangs beyond it is left behind: a crash loses nothing either."""
 LOOK_EVERY_S = 0.2
-_DEFECTS = (TypeError, AttributeError, AssertionError, NameError, ImportError, LookupError)
-"""A mistake in a program, ours or a user's function: it would come again at once."""
 
 
 LEFT_BEHIND = "It was canceled and did not end; it is left behind."
@@ -158,7 +156,7 @@ class _PipelineRun:
                     return Ended.STOPPED
 
     def _wait_or_give_up(self, error: Exception, failed_at_ms: list[int]) -> None:
-        can_help = not isinstance(error, (Terminal, *_DEFECTS))
+        can_help = not isinstance(error, (Terminal, *DEFECTS))
         verdict = decide_after_failure(
             failed_at_ms,
             can_help=can_help,
