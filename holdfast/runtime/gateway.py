@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.outside.processes import Running, launch
-from holdfast.runtime.archive import ClassArchive, locate_archive
+from holdfast.outside.processes import launch
+from holdfast.runtime.archive import locate_archive
 from holdfast.runtime.java import base_flags, find_java
 
 if TYPE_CHECKING:
@@ -42,50 +42,49 @@ _environment_lock = threading.Lock()
 
 
 class Gateway:
-    """A running JVM and the way to call into it."""
+    """A JVM of ours: launched at once, connected to when it is ready, ended with all it holds."""
 
-    def __init__(self, process: Running, py4j: Any, archive: ClassArchive, scratch: Path) -> None:
-        self._process = process
-        self.py4j = py4j
-        self._archive = archive
+    def __init__(self, settings: SparkSettings, scratch: Path) -> None:
+        java, jars = find_java(os.environ), _spark_jars()
         self._scratch = scratch
+        self._told = scratch / "gateway"
+        self._archive = locate_archive(java, jars, settings.cache_folder)
+        flags = [*base_flags(settings.memory), *self._archive.flags(scratch), *settings.java_flags]
+        self._process = launch(
+            [str(java.program), *flags, *_arguments(settings, jars, scratch)],
+            log=scratch / "jvm.log",
+            environment={
+                "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told),
+                "PYSPARK_PYTHON": sys.executable,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+            },
+        )
+        self._py4j: Any = None
+
+    def connect(self) -> Any:
+        """Py4J's gateway, once the JVM is up."""
+        _import_meanwhile()
+        self._process.wait_for_file(self._told, timeout_ms=START_TIMEOUT_MS)
+        self._py4j = _connect(self._told)
+        return self._py4j
+
+    def kill(self) -> None:
+        """End the JVM at once, whatever it is at. `stop` still has to follow."""
+        self._process.end(grace_ms=0, ask=None)
 
     def stop(self) -> None:
         """End the JVM. Its Python workers see the end of their pipes and end too."""
         from pyspark import SparkContext
 
-        self.py4j.shutdown()
-        if SparkContext._gateway is self.py4j:
-            SparkContext._gateway = None
-            SparkContext._jvm = None
-        self._process.end(grace_ms=STOP_GRACE_MS, ask=None)
-        self._archive.build_if_missing(self._scratch)
+        if self._py4j is not None:
+            self._py4j.shutdown()
+            if SparkContext._gateway is self._py4j:
+                SparkContext._gateway = None
+                SparkContext._jvm = None
+        self._process.end(grace_ms=STOP_GRACE_MS if self._py4j is not None else 0, ask=None)
+        if self._py4j is not None:
+            self._archive.build_if_missing(self._scratch)
         shutil.rmtree(self._scratch, ignore_errors=True)
-
-
-def start_gateway(settings: SparkSettings, scratch: Path) -> Gateway:
-    """Launch the JVM and connect."""
-    told = scratch / "gateway"
-    java, jars = find_java(os.environ), _spark_jars()
-    archive = locate_archive(java, jars, settings.cache_folder)
-    flags = [*base_flags(settings.memory), *archive.flags(scratch), *settings.java_flags]
-    process = launch(
-        [str(java.program), *flags, *_arguments(settings, jars, scratch)],
-        log=scratch / "jvm.log",
-        environment={
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        },
-    )
-    try:
-        _import_meanwhile()
-        process.wait_for_file(told, timeout_ms=START_TIMEOUT_MS)
-        py4j = _connect(told)
-    except BaseException:
-        process.end(grace_ms=0, ask=None)
-        raise
-    return Gateway(process, py4j, archive, scratch)
 
 
 def _spark_jars() -> list[Path]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
-from holdfast.runtime.gateway import Gateway, start_gateway
+from holdfast.runtime.gateway import Gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +77,7 @@ class SparkHost:
         self._lock = threading.RLock()
         self._gateway: Gateway | None = None
         self._spark: SparkSession | None = None
+        self._stopped = False
         self._thread = _Thread()
         self._numbers = itertools.count(1)
         self._open_groups: dict[str, set[str]] = {}
@@ -145,7 +146,11 @@ class SparkHost:
                 context._jsc.sc().cancelJobGroupAndFutureJobs(group)
 
     def stop(self) -> None:
-        """End the session, the JVM and the Python workers. Doing it twice is the same as once."""
+        """End the session, the JVM and the Python workers, for good. Doing it twice is the same as once."""
+        self._stopped = True
+        starting = self._gateway
+        if starting is not None and self._spark is None:
+            starting.kill()
         with self._lock:
             spark, self._spark = self._spark, None
             gateway, self._gateway = self._gateway, None
@@ -164,20 +169,25 @@ class SparkHost:
             frame.selectExpr("one + 1 AS two").toArrow()
 
     def _start(self) -> None:
+        if self._stopped:
+            raise Canceled("Cannot start Spark: it was stopped.")
+        scratch = self._scratch()
+        gateway = self._gateway = Gateway(self._settings, scratch)
+        try:
+            self._spark = self._open_session(gateway, scratch)
+        except BaseException:
+            self._gateway = None
+            gateway.stop()
+            raise
+
+    def _open_session(self, gateway: Gateway, scratch: Path) -> SparkSession:
+        py4j = gateway.connect()
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
-        scratch = self._scratch()
-        gateway = start_gateway(self._settings, scratch)
-        try:
-            conf = SparkConf(loadDefaults=False).setAll(list(self._conf(scratch).items()))
-            with _our_sigint():
-                context = SparkContext(conf=conf, gateway=gateway.py4j)
-            self._spark = SparkSession(context)
-        except BaseException:
-            gateway.stop()
-            raise
-        self._gateway = gateway
+        conf = SparkConf(loadDefaults=False).setAll(list(self._conf(scratch).items()))
+        with _our_sigint():
+            return SparkSession(SparkContext(conf=conf, gateway=py4j))
 
     def _apply_group(self, spark: SparkSession) -> None:
         """Tell Spark what this thread works for, when it does not know yet."""

@@ -17,7 +17,7 @@ from holdfast.model.errors import Canceled, PositionGone
 from holdfast.outside.clock import RealClock
 from holdfast.outside.processes import launch, run
 from holdfast.runtime.carried import restore_error
-from holdfast.runtime.session import SparkHost
+from holdfast.runtime.session import SparkHost, SparkSettings
 
 pytestmark = pytest.mark.spark
 
@@ -146,6 +146,21 @@ def test_nothing_outlives_us_whether_killed_or_stopped(tmp_path: Path, end: str)
     assert _wait_for(lambda: not running.is_alive, 30_000)
     assert "WARN" not in (tmp_path / "log").read_text()
     assert (list(scratch.iterdir()) == []) is (end == "stop")
+
+
+def test_stop_does_not_wait_for_a_start_in_the_background(tmp_path: Path) -> None:
+    host = SparkHost(SparkSettings(scratch_folder=tmp_path))
+    clock = RealClock()
+    host.begin()
+    assert _wait_for(lambda: any(tmp_path.glob("*/jvm.log")), 60_000)
+
+    began = clock.elapsed_ms()
+    host.stop()
+
+    assert clock.elapsed_ms() - began < 10_000
+    assert _wait_for(lambda: list(tmp_path.iterdir()) == [], 10_000)
+    with pytest.raises(Canceled):
+        host.session()
 
 
 def _block_on(port: int) -> Callable[[int, str], bytes]:
