@@ -23,7 +23,7 @@ from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.task import MeteredRead, Read, SinkPart, TaskDone, stage_in
 from holdfast.transforms.base import TableFrame
-from holdfast.transforms.tables import table_of_frame
+from holdfast.transforms.tables import batch_for_spark, table_of_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -214,7 +214,7 @@ def _reader_of(
                 for index in batch.column(0).to_pylist():
                     reading = MeteredRead(source.read(tasks[index], budget))
                     for found in reading:
-                        yield _with_kinds(found.batch, source.emits_kinds)
+                        yield batch_for_spark(_with_kinds(found.batch, source.emits_kinds))
                     meter.add(reading.count.rows)
 
     return read

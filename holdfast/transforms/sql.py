@@ -42,7 +42,7 @@ from holdfast.transforms.table_rules import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _VIEW_NUMBERS = itertools.count(1)
 """Pipelines share a session: no two transforms may share a view."""
@@ -77,7 +77,8 @@ class PerTable:
 
     def __init__(self, query: Query) -> None:
         self.query = query
-        self._plain = {kinds: plain_select(query, kinds=kinds) for kinds in (False, True)}
+        plain = {kinds: plain_select(query, kinds=kinds) for kinds in (False, True)}
+        self._projections = {k: Projection(one) for k, one in plain.items() if one is not None}
         self._view = f"holdfast_sql_{next(_VIEW_NUMBERS)}"
         self._texts: dict[bool, str] = {}
 
@@ -88,9 +89,8 @@ class PerTable:
         if kinds:
             _expect_row_wise(self.query)
         with telling(f"apply transform Sql to table '{found.table.path}'", _names(found)):
-            plain = self._plain[kinds]
-            if plain is not None:
-                frame = _select(found.frame, plain)
+            if kinds in self._projections:
+                frame = self._projections[kinds].apply(found.frame)
             else:
                 text = self._text(kinds)
                 with _views({self._view: found.frame}):
@@ -102,6 +102,38 @@ class PerTable:
             views = {self.query.relations[0]: self._view}
             self._texts[kinds] = render_query(self.query, views, kinds=kinds)
         return self._texts[kinds]
+
+
+class Projection:
+    """A projection and a filter, parsed by Spark once: three calls and no statement per epoch."""
+
+    def __init__(self, plain: PlainSelect) -> None:
+        self._plain = plain
+        self._session: SparkSession | None = None
+        self._where: Column | None = None
+        self._columns: Any = None
+
+    def apply(self, frame: DataFrame) -> DataFrame:
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+        session = frame.sparkSession
+        if self._session is not session:
+            self._prepare(session)
+        rows = frame.alias(self._plain.alias)
+        if self._where is not None:
+            rows = rows.where(self._where)
+        # The columns are handed over as the JVM holds them: handing over each by itself costs more than the plan.
+        return ClassicFrame(rows._jdf.select(self._columns), session)
+
+    def _prepare(self, session: SparkSession) -> None:
+        from pyspark.sql import functions as F
+        from pyspark.sql.classic.column import _to_java_column, _to_seq
+
+        if self._plain.where is not None:
+            self._where = F.expr(self._plain.where)
+        columns = [F.expr(text) for text in self._plain.projections]
+        self._columns = _to_seq(session.sparkContext, columns, _to_java_column)
+        self._session = session
 
 
 class Sql:
@@ -224,13 +256,6 @@ def find_problems(statement: Any) -> Sequence[str]:
     if isinstance(statement, RuleOptions) and len(query.relations) > 1:
         return ["the query of one table reads several; write it outside table_transform"]
     return []
-
-
-def _select(frame: DataFrame, plain: PlainSelect) -> DataFrame:
-    rows = frame.alias(plain.alias)
-    if plain.where is not None:
-        rows = rows.where(plain.where)
-    return rows.selectExpr(*plain.projections)
 
 
 @contextmanager
