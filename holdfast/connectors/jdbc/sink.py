@@ -17,6 +17,7 @@ from holdfast.connectors.base import (
     StageScope,
     TableBatch,
     Token,
+    token_lineage,
 )
 from holdfast.connectors.jdbc.connections import Connections
 from holdfast.connectors.jdbc.dialects.base import Dialect, Endpoint, Merge, transaction
@@ -77,7 +78,7 @@ class JdbcSink(SinkBase):
         self, options: SinkOptions, context: Context, dialect: Dialect, endpoint: Endpoint
     ) -> None:
         self._options = options
-        self._owner = Owner(context.job_id, context.pipeline_id, context.location)
+        self._context = (context.job_id, context.pipeline_id, context.location)
         self._dialect = dialect
         self._connections = Connections(dialect, endpoint)
         self.guarantee, self.condition = promise_of(options)
@@ -138,14 +139,14 @@ class JdbcSink(SinkBase):
     def publish(self, token: Token) -> None:
         if self._options.is_exactly_once:
             with self._connections.open("publish rows") as connection:
-                publish_stages(
-                    self._dialect, connection, self._connections.endpoint, self._owner, token
-                )
+                owner = Owner(*self._context, token_lineage(token))
+                publish_stages(self._dialect, connection, self._connections.endpoint, owner, token)
 
     def discard(self, claim: Claim) -> None:
         if self._options.is_exactly_once:
             with self._connections.open("discard staged rows") as connection:
-                discard_stages(self._dialect, connection, self._owner, claim)
+                owner = Owner(*self._context, claim.lineage)
+                discard_stages(self._dialect, connection, owner, claim)
 
     def close(self) -> None:
         self._connections.interrupt_all()

@@ -37,6 +37,8 @@ class Owner:
     job_id: str
     pipeline_id: int
     location: str
+    lineage: str
+    """Attempts and epochs of two lineages say nothing about each other."""
 
     @property
     def prefix(self) -> str:
@@ -47,7 +49,7 @@ class Owner:
         return int.from_bytes(self._digest()[:8], "big") >> 1
 
     def _digest(self) -> bytes:
-        text = "\0".join((self.job_id, str(self.pipeline_id), self.location))
+        text = "\0".join((self.job_id, str(self.pipeline_id), self.location, self.lineage))
         return hashlib.sha256(text.encode()).digest()
 
 
@@ -66,7 +68,7 @@ class Stage:
 
 def stage_name(scope: StageScope, number: int, unique: str) -> str:
     """Names say who staged it: `discard` reads the attempt from there."""
-    owner = Owner(scope.job_id, scope.pipeline_id, scope.location)
+    owner = Owner(scope.job_id, scope.pipeline_id, scope.location, scope.lineage)
     place = f"{scope.attempt}_{scope.epoch}_{scope.task}_{scope.try_id}"
     return f"{owner.prefix}{place[:36]}_{number}{unique[:8]}"
 
@@ -157,6 +159,7 @@ def _own_row(dialect: Dialect, owner: Owner) -> str:
     return (
         f"job_id = {dialect.literal(owner.job_id)} AND pipeline_id = {owner.pipeline_id}"
         f" AND location = {dialect.literal(owner.location)}"
+        f" AND lineage = {dialect.literal(owner.lineage)}"
     )
 
 
@@ -169,9 +172,9 @@ def _record(dialect: Dialect, connection: Any, ledger: str, owner: Owner, token:
     if not touched:
         dialect.execute(
             connection,
-            f"INSERT INTO {ledger} (job_id, pipeline_id, location, epoch, token) VALUES"
+            f"INSERT INTO {ledger} (job_id, pipeline_id, location, lineage, epoch, token) VALUES"
             f" ({dialect.literal(owner.job_id)}, {owner.pipeline_id},"
-            f" {dialect.literal(owner.location)}, {epoch}, {digest})",
+            f" {dialect.literal(owner.location)}, {dialect.literal(owner.lineage)}, {epoch}, {digest})",
         )
 
 

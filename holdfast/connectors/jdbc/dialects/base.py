@@ -230,7 +230,7 @@ class Dialect(Protocol):
         ...
 
     def ledger_columns(self) -> str:
-        """The body of CREATE TABLE for the ledger: job_id, pipeline_id, location (the key), epoch, token."""
+        """The body of CREATE TABLE for the ledger: job_id, pipeline_id, location, lineage (the key), epoch, token."""
         ...
 
     def lock(self, connection: Any, number: int) -> None:

@@ -334,8 +334,8 @@ class Postgres:
     def ledger_columns(self) -> str:
         return (
             "job_id text NOT NULL, pipeline_id integer NOT NULL, location text NOT NULL,"
-            " epoch bigint NOT NULL, token text NOT NULL,"
-            " PRIMARY KEY (job_id, pipeline_id, location)"
+            " lineage text NOT NULL, epoch bigint NOT NULL, token text NOT NULL,"
+            " PRIMARY KEY (job_id, pipeline_id, location, lineage)"
         )
 
     def lock(self, connection: Any, number: int) -> None:

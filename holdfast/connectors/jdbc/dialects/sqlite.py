@@ -305,8 +305,8 @@ class Sqlite:
     def ledger_columns(self) -> str:
         return (
             "job_id text NOT NULL, pipeline_id integer NOT NULL, location text NOT NULL,"
-            " epoch integer NOT NULL, token text NOT NULL,"
-            " PRIMARY KEY (job_id, pipeline_id, location)"
+            " lineage text NOT NULL, epoch integer NOT NULL, token text NOT NULL,"
+            " PRIMARY KEY (job_id, pipeline_id, location, lineage)"
         )
 
     def lock(self, connection: Any, number: int) -> None:
