@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdfast.model.json import Json
 
@@ -65,6 +64,8 @@ def _builder_of(type_: pa.DataType) -> Callable[[Sequence[Json], pa.DataType], p
 
 def _scalars(values: Sequence[Json], type_: pa.DataType) -> pa.Array:
     """Numbers, dates, times: as they are, or by a cast from text, which knows ISO forms."""
+    import pyarrow.compute as pc
+
     texts = [v if v is None or isinstance(v, str) else _text(v) for v in values]
     trimmed = pc.utf8_trim_whitespace(pa.array(texts, pa.string()))
     if pa.types.is_time(type_):
@@ -74,6 +75,8 @@ def _scalars(values: Sequence[Json], type_: pa.DataType) -> pa.Array:
 
 def _times(texts: pa.Array, type_: pa.DataType) -> pa.Array:
     """Arrow casts no text to a time: it is the part of a timestamp behind some day."""
+    import pyarrow.compute as pc
+
     days = pc.binary_join_element_wise(pa.scalar("1970-01-01"), texts, pa.scalar(" "))
     return days.cast(pa.timestamp("us")).cast(pa.time64("us")).cast(type_)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from holdfast.connectors.assert_sink.judge import RuleMisfit, judge_values
 from holdfast.connectors.assert_sink.options import (
     CatalogTableRule,
     ColumnRule,
@@ -39,6 +38,7 @@ class AssertSink(SinkBase):
 
     guarantee = Guarantee.EXACTLY_ONCE
     condition = "nothing is kept; rows are counted once, when their checkpoint exists"
+    overlaps = True
 
     def __init__(self, options: Options, context: Context) -> None:
         self._rules = options.rules
@@ -133,6 +133,8 @@ class AssertSink(SinkBase):
                     self._reject(table.path, said)
 
     def _judge_batch(self, found: TableBatch, rows: int) -> None:
+        from holdfast.connectors.assert_sink.judge import RuleMisfit, judge_values
+
         for row_rule in self._row_rules(found.table):
             if row_rule.rule_type == "MAX_ROW" and rows > row_rule.rule_value:
                 self._reject(found.table, f"MAX_ROW is {row_rule.rule_value}, and more came")

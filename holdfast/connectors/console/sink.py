@@ -6,22 +6,15 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdfast.connectors.base import Context, Guarantee, SinkBase, StageScope, TableBatch
 from holdfast.connectors.closing import CloseSignal
 from holdfast.connectors.console.options import Options
 from holdfast.connectors.console.relay import Address, Counter, Relay, RelayClient
-from holdfast.connectors.text_rows import block_of, rows_as_text
 from holdfast.model.json import JsonObject
-from holdfast.model.schema import KIND_COLUMN, RowKind
 
 ROWS_PER_WRITE_MAX = 16_384
-_SUBTASKS = 1 << 20
-"""Task numbers of one table; those of the next table begin there."""
-_KIND_NAMES = pa.array([kind.name for kind in RowKind])
 
 
 class ConsoleSink(SinkBase):
@@ -67,20 +60,24 @@ class ConsoleSink(SinkBase):
             self._relay.close()
 
     def _stage_here(self, task: int, batches: Iterator[TableBatch]) -> int:
+        from holdfast.connectors.console.lines import lines_of
+
         staged = 0
         for found, rows in self._pieces(batches):
-            write_block(block_of(lines_of(task, self._counter.of(task), found.table, rows)))
+            write_block(lines_of(task, self._counter.of(task), found.table, rows))
             self._counter.add(task, rows.num_rows)
             self._pause()
             staged += rows.num_rows
         return staged
 
     def _stage_away(self, address: Address, task: int, batches: Iterator[TableBatch]) -> int:
+        from holdfast.connectors.console.lines import lines_of
+
         staged = 0
         terminal = RelayClient(address, task)
         try:
             for found, rows in self._pieces(batches):
-                block = block_of(lines_of(task, terminal.rows_before, found.table, rows))
+                block = lines_of(task, terminal.rows_before, found.table, rows)
                 terminal.write(block, rows.num_rows)
                 self._pause()
                 staged += rows.num_rows
@@ -100,29 +97,7 @@ class ConsoleSink(SinkBase):
             self._clock.wait(self._options.delay_ms, self._closed.event)
 
 
-def lines_of(task: int, rows_before: int, table: str, batch: pa.RecordBatch) -> pa.Array:
-    """One line for each row: subtask, number of the row in it, table, kind and fields."""
-    numbers = pa.array(np.arange(rows_before + 1, rows_before + 1 + batch.num_rows))
-    fields = [batch.column(at) for at, f in enumerate(batch.schema) if f.name != KIND_COLUMN]
-    text = rows_as_text(fields) if fields else pa.repeat(pa.scalar(""), batch.num_rows)
-    return pc.binary_join_element_wise(
-        pa.scalar(f"subtaskIndex={task % _SUBTASKS} rowIndex="),
-        numbers.cast(pa.string()),
-        pa.scalar(f": tableId={table} kind="),
-        _kinds_of(batch),
-        pa.scalar(": "),
-        text,
-        pa.scalar(""),
-    )
-
-
 def write_block(block: str) -> None:
     """Whole lines at once, so that a live display can put them above itself."""
     sys.stdout.write(block)
     sys.stdout.flush()
-
-
-def _kinds_of(batch: pa.RecordBatch) -> pa.Array | pa.Scalar:
-    if KIND_COLUMN not in batch.schema.names:
-        return pa.scalar(RowKind.INSERT.name)
-    return _KIND_NAMES.take(batch.column(KIND_COLUMN))

@@ -1,14 +1,20 @@
 """FakeSource: makes rows by a schema, for trying out jobs, for tests and for measuring."""
 
-from holdfast.connectors.base import Connector
+from holdfast.connectors.base import Connector, Context
 from holdfast.connectors.fake.options import Options, check_options
-from holdfast.connectors.fake.source import FakeSource
+
+
+def _create(options: Options, context: Context) -> object:
+    from holdfast.connectors.fake.source import FakeSource
+
+    return FakeSource(options, context)
+
 
 SOURCE = Connector(
     name="FakeSource",
     role="source",
     options=Options,
-    create=FakeSource,
+    create=_create,
     check=check_options,
     doc="""Makes rows by a schema: random values in ranges or from templates, or the rows that the job file lists.
 

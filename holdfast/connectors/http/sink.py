@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from holdfast.connectors.base import Context, Guarantee, SinkBase, StageScope, TableBatch
 from holdfast.connectors.closing import closed_error, start_call
 from holdfast.connectors.http.client import Client, HttpRefused, Request, connections
 from holdfast.connectors.http.options import SinkOptions
-from holdfast.connectors.json_text import rows_as_json
 from holdfast.connectors.placeholders import fill
 from holdfast.model.errors import SinkRejected
 from holdfast.model.json import JsonObject
@@ -52,6 +50,8 @@ class HttpSink(SinkBase):
 
     def _bodies(self, batch: pa.RecordBatch) -> Iterator[str]:
         """One row each, or arrays of them."""
+        from holdfast.connectors.json_text import rows_as_json
+
         size = self._options.batch_size if self._options.array_mode else 1
         step = max(size, ROWS_PER_TEXT_MAX // size * size)
         for start in range(0, batch.num_rows, step):
@@ -83,6 +83,8 @@ class HttpSink(SinkBase):
     def _refuse_deletions(self, found: TableBatch) -> None:
         if KIND_COLUMN not in found.batch.schema.names:
             return
+        import pyarrow.compute as pc
+
         kinds = found.batch.column(KIND_COLUMN)
         taken = pa.array([RowKind.INSERT.value, RowKind.UPDATE_AFTER.value], pa.int8())
         refused = pc.sum(pc.invert(pc.is_in(kinds, value_set=taken))).as_py()
