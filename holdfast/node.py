@@ -20,7 +20,7 @@ from holdfast.checkpoint.savepoint import Savepoint, list_savepoints, write_save
 from holdfast.decide.restore import RestoreRequest
 from holdfast.model.checkpoints import Checkpoint
 from holdfast.model.errors import Terminal
-from holdfast.model.jobs import JobSpec
+from holdfast.model.jobs import JobSpec, Role
 from holdfast.outside.clock import Clock, RealClock
 from holdfast.outside.files import Files, LocalFiles, NotThere
 from holdfast.outside.locks import is_locked, job_lock
@@ -73,6 +73,8 @@ class Node:
         """Run a job to its end. Refused while another process runs it."""
         with job_lock(self._lock_of(job_id), job_id), self._host(spec) as host:
             outside = self._outside(host, watch or NoWatch(), stop or StopSignal())
+            if any(pipeline.of(Role.TRANSFORM) for pipeline in spec.pipelines):
+                host.begin()
             return run_job(job_id, spec, request, outside)
 
     def plan_restore(self, job_id: str, spec: JobSpec, request: RestoreRequest) -> list[Start]:
