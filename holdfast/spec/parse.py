@@ -17,7 +17,7 @@ from holdfast.spec.graph import Step, Wiring, wire
 from holdfast.spec.hocon import Hocon, parse_hocon
 from holdfast.spec.hocon_syntax import BLOCKS, HoconError
 from holdfast.spec.options import nearest, read_options
-from holdfast.spec.redact import redact_text, secret_values
+from holdfast.spec.redact import block_secrets, redact_text, secret_values
 from holdfast.spec.shade import decode_block, find_identifier
 from holdfast.spec.sql_job import parse_sql_job
 from holdfast.spec.variables import Filling
@@ -212,6 +212,7 @@ class _Job:
         return found
 
     def _options(self, declared: Declared, block: ConfigObject, where: str) -> Any:
+        self._secrets |= block_secrets(block, declared.options)
         options, problems = read_options(declared.options, block, where)
         if options is not None:
             self._secrets |= secret_values(options)

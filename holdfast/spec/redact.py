@@ -12,6 +12,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from holdfast.model.json import Json, JsonObject
+from holdfast.spec.config import ConfigObject
 from holdfast.spec.options import declared_options, option_values
 
 HIDDEN = "******"
@@ -75,6 +76,22 @@ def secret_values(options: Any) -> set[str]:
     for declared in declared_options(type(options)):
         value = getattr(options, declared.attribute)
         if declared.facts.secret or is_sensitive(declared.name):
+            found |= set(_strings(value))
+        else:
+            found |= set(_nested_secrets(value))
+    return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
+
+
+def block_secrets(block: ConfigObject, cls: type[Any]) -> set[str]:
+    """The secrets of a block as it was written, whether or not its options can be read."""
+    declared = {
+        name for o in declared_options(cls) if o.facts.secret for name in (o.name, *o.facts.aliases)
+    }
+    found: set[str] = set()
+    for path, entry in block.leaves():
+        value = entry.text if entry.text is not None else entry.plain()
+        secret = any(path == name or path.startswith(name + ".") for name in declared)
+        if secret or is_sensitive(path) or is_sensitive(path.rsplit(".", 1)[-1]):
             found |= set(_strings(value))
         else:
             found |= set(_nested_secrets(value))
