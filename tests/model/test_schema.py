@@ -31,7 +31,7 @@ def _may_be_a_key(type_: pa.DataType) -> bool:
     return not pa.types.is_null(type_)
 
 
-names = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs",)), min_size=1)
+names = st.text(st.characters(exclude_characters='"', codec="utf-8"), min_size=1)
 types = st.recursive(
     simple | decimals,
     lambda inner: (
