@@ -27,7 +27,8 @@ from holdfast.testing.crashes import MemoryFiles, VirtualClock
 from holdfast.testing.model_sink import SinkOptions, SinkStore
 from holdfast.testing.model_table import SplitSource, TableOptions
 from holdfast.testing.world import NoSpark
-from holdfast.worker.pipelines import JobEnd, JobResult, WorkerOutside, derive_result, run_job
+from holdfast.worker.attempts import WorkerOutside
+from holdfast.worker.pipelines import JobEnd, JobResult, derive_result, run_job
 
 Fault = Callable[[], None]
 
