@@ -92,4 +92,4 @@ def test_every_connector_and_transform_there_is_has_a_page(tmp_path: Path) -> No
     for path in write_pages(tmp_path, Catalog()):
         text = path.read_text()
         assert text.startswith("# ")
-        assert "|---|" in text or "no options of its own" in text
+        assert "\n| " in text or "no options of its own" in text
