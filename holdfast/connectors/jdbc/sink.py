@@ -149,7 +149,7 @@ class JdbcSink(SinkBase):
                 discard_stages(self._dialect, connection, owner, claim)
 
     def close(self) -> None:
-        self._connections.interrupt_all()
+        self._connections.close()
 
     def _target(self, connection: Any, table: Table) -> Target:
         return find_target(
@@ -194,6 +194,8 @@ class _Writing:
             else:
                 name = self.sink._dialect.sql_name(target.path)
                 self._append(name, target, (self._plain(target, f.batch) for f in group))
+        for scratch in self.scratches.values():
+            self.sink._dialect.execute(self.connection, f"DROP TABLE {scratch}")
 
     def write_bytes(self, path: str, chunks: Iterator[bytes]) -> None:
         target = self._target(path)

@@ -112,7 +112,7 @@ class JdbcSource(SourceBase):
         return None if self._found is None else fraction_of(position, self._found)
 
     def close(self) -> None:
-        self._connections.interrupt_all()
+        self._connections.close()
 
     def _relations(self) -> list[Relation]:
         if self._found is None:
