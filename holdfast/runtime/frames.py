@@ -19,6 +19,7 @@ from holdfast.model.checkpoints import Count
 from holdfast.model.jobs import Role
 from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.runtime.carried import carrying_errors
+from holdfast.runtime.local_rows import read_rows
 from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.task import MeteredRead, Read, SinkPart, TaskDone, stage_in
@@ -81,7 +82,7 @@ class Frames:
             ]
         by_sink: dict[str, list[TableBatch]] = {}
         for flow in self._flows(inputs):
-            out = _conform(flow.frame.toArrow(), flow.table)
+            out = _conform(read_rows(flow.frame), flow.table)
             batches = out.to_batches(max_chunksize=ROWS_PER_BATCH_MAX)
             by_sink.setdefault(flow.sink, []).extend(
                 TableBatch(flow.table.path, batch) for batch in batches if batch.num_rows
