@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from holdfast.connectors.base import (
@@ -254,7 +255,7 @@ class _Writing:
         )
         first = (self.scope.task << 40) + self.rows_numbered
         self.rows_numbered += count
-        places = pa.array(range(first, first + count), pa.int64())
+        places = pa.array(np.arange(first, first + count, dtype=np.int64))
         return pa.RecordBatch.from_arrays(
             [*rows.columns, kinds, places], [*rows.schema.names, "hf_kind", "hf_seq"]
         )
