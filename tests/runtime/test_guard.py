@@ -63,7 +63,7 @@ def test_an_error_of_the_source_stays_what_it_is() -> None:
 
 
 def test_a_slow_consumer_is_not_the_sources_fault() -> None:
-    source = Reader()
+    source: Any = Reader()
     budget = Budget(10, 10, 1, 1)
     batches = guarded_read(source, TASK, budget, clock=RealClock(), grace_ms=200)
 
