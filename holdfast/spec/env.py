@@ -9,7 +9,7 @@ from typing import Literal
 from holdfast.model.jobs import Env, JobMode
 from holdfast.model.json import Json, JsonObject
 from holdfast.spec.config import ConfigObject, Problem
-from holdfast.spec.options import option, read_options
+from holdfast.spec.options import declared_options, option, read_options
 
 Policy = Literal["fail", "previous", "fresh", "latest"]
 _UNIT_MS = {
@@ -31,6 +31,7 @@ WITHOUT_EFFECT = (
     "transform_error_handler",
     "sink_error_handler",
     "flink",
+    "execution",
 )
 """Accepted, so that job files can be brought over as they are; each is reported as a note."""
 _PASSED_ON = ("spark", "shade.identifier", "shade.properties", *WITHOUT_EFFECT)
@@ -120,7 +121,10 @@ class EnvOptions:
         ("execution.checkpoint.interval",),
     )
     checkpoint_timeout: int = duration(
-        "How long a checkpoint may take.", "checkpoint.timeout", 30_000
+        "How long a checkpoint may take.",
+        "checkpoint.timeout",
+        30_000,
+        ("execution.checkpoint.timeout",),
     )
     retain: bool = option(
         "Keep the checkpoints of a canceled job.",
@@ -181,10 +185,12 @@ def parse_env(
 ) -> tuple[Env | None, list[Problem], list[Problem]]:
     """The env, its problems, and notes on what is accepted without effect."""
     found, problems = read_options(EnvOptions, block, "env", common=_PASSED_ON)
+    known = {name for o in declared_options(EnvOptions) for name in (o.name, *o.facts.aliases)}
     notes = [
         Problem(entry.line, f"env: '{path}' is accepted and has no effect here")
         for path, entry in block.leaves()
-        if any(path == name or path.startswith(name + ".") for name in WITHOUT_EFFECT)
+        if path not in known
+        and any(path == name or path.startswith(name + ".") for name in WITHOUT_EFFECT)
     ]
     if found is None:
         return None, problems, notes

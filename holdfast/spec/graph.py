@@ -98,6 +98,9 @@ def _inputs_of(
         return ()
     if step.inputs is None:
         return _implied_input(step, steps, wiring)
+    if not step.inputs:
+        said = f"{step.shown}: 'plugin_input' names nothing"
+        wiring.problems.append(Problem(step.inputs_line, said))
     found = [_named_input(name, step, steps, outputs, wiring) for name in step.inputs]
     return tuple(dict.fromkeys(at for at in found if at is not None))
 

@@ -216,10 +216,15 @@ class _Job:
         options, problems = read_options(declared.options, block, where)
         if options is not None:
             self._secrets |= secret_values(options)
-            said = declared.check(options, self._mode)
+            # A check of `${x}` would only say in other words that x has no value.
+            said = () if self._has_unfilled(block) else declared.check(options, self._mode)
             problems = [Problem(block.line, f"{where}: {text}") for text in said]
         self._problems += problems
         return options
+
+    def _has_unfilled(self, block: ConfigObject) -> bool:
+        values = [str(entry.plain()) for _, entry in block.leaves()]
+        return any(text in value for text in self._unfilled for value in values)
 
     def _step(self, role: Role, kind: str, location: str, block: ConfigObject) -> Step:
         names, line = self._inputs(block, f"{role.value} {kind}")

@@ -11,8 +11,9 @@ Only the frame of a statement is read here; what a SELECT says is Spark's busine
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from holdfast.spec.config import ConfigObject, ConfigValue
 from holdfast.spec.hocon import Hocon, parse_hocon
@@ -67,8 +68,10 @@ def parse_sql_job(text: str, variables: Mapping[str, str]) -> Hocon:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     config = parse_hocon(_config_text(text), variables)
     tables = _Tables()
-    for statement in _statements(text):
-        _read_statement(_Cursor(statement, text), tables)
+    # Statements may stand in any order: what reads tables waits until all of them are known.
+    waiting = [_read_statement(_Cursor(found, text), tables) for found in _statements(text)]
+    for read_on in waiting:
+        read_on()
     for name, sink in tables.sinks.items():
         if name not in tables.taken:
             raise HoconError(sink.line, f"nothing is inserted into table '{name}'")
@@ -171,7 +174,8 @@ class _Cursor:
         return HoconError(self.line, said)
 
 
-def _read_statement(cursor: _Cursor, tables: _Tables) -> None:
+def _read_statement(cursor: _Cursor, tables: _Tables) -> Callable[[], None]:
+    """Take in what a statement declares. What is returned reads the rest of it."""
     if cursor.accept("create", "table"):
         cursor.accept("if", "not", "exists")
         line = cursor.line
@@ -179,21 +183,24 @@ def _read_statement(cursor: _Cursor, tables: _Tables) -> None:
         if name in tables.readable() or name in tables.sinks:
             raise HoconError(line, f"table '{name}' is created twice")
         if cursor.accept("as"):
-            _add_transform(cursor, name, line, tables)
             tables.derived.add(name)
-        elif cursor.says("("):
+            return partial(_add_transform, cursor, name, line, tables)
+        if cursor.says("("):
             raise cursor.error(
                 f"table '{name}' has a list of columns here; give them as 'schema' inside WITH (…)"
             )
-        else:
-            cursor.expect("with", f"or AS after CREATE TABLE {name}")
-            _add_table(cursor, name, line, tables)
-    elif cursor.accept("insert", "into"):
-        _add_insert(cursor, tables)
-    else:
-        raise cursor.error(
-            f"expected CREATE TABLE … WITH, CREATE TABLE … AS or INSERT INTO, found {cursor.found()}"
-        )
+        cursor.expect("with", f"or AS after CREATE TABLE {name}")
+        _add_table(cursor, name, line, tables)
+        return _nothing_more
+    if cursor.accept("insert", "into"):
+        return partial(_add_insert, cursor, tables)
+    raise cursor.error(
+        f"expected CREATE TABLE … WITH, CREATE TABLE … AS or INSERT INTO, found {cursor.found()}"
+    )
+
+
+def _nothing_more() -> None:
+    return None
 
 
 def _add_table(cursor: _Cursor, name: str, line: int, tables: _Tables) -> None:
@@ -228,7 +235,7 @@ def _add_insert(cursor: _Cursor, tables: _Tables) -> None:
     name = cursor.name("after INSERT INTO")
     if name not in tables.sinks:
         raise HoconError(
-            line, f"there is no sink table '{name}' above.{nearest(name, tables.sinks)}"
+            line, f"there is no sink table '{name}' in this file.{nearest(name, tables.sinks)}"
         )
     if cursor.says("("):
         raise cursor.error("INSERT INTO takes no list of columns; name them in the SELECT")
@@ -255,7 +262,7 @@ def _add_transform(cursor: _Cursor, output: str, line: int, tables: _Tables) -> 
         if not read:
             raise HoconError(line, "the SELECT names no table after FROM")
         hint = nearest(read[0], tables.readable())
-        said = f"the SELECT reads from '{read[0]}'; there is no such table above.{hint}"
+        said = f"the SELECT reads from '{read[0]}'; there is no such table in this file.{hint}"
         raise HoconError(line, said)
     block = ConfigObject(line)
     _set(block, "plugin_name", "Sql", line)

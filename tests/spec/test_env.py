@@ -100,6 +100,20 @@ def test_a_wrong_value_is_told_with_what_was_expected(written: str, said: str) -
     assert said in problem
 
 
+def test_the_names_of_older_releases_count_where_they_mean_something() -> None:
+    parsed = parse(
+        """env { execution.parallelism = 3, execution.checkpoint.interval = 5000
+        execution.state.backend = rocksdb }"""
+        + REST
+    )
+
+    assert parsed.spec is not None
+    assert (parsed.spec.env.parallelism, parsed.spec.env.checkpoint_interval_ms) == (3, 5000)
+    assert [str(note) for note in parsed.notes] == [
+        "line 2: env: 'execution.state.backend' is accepted and has no effect here"
+    ]
+
+
 def test_env_must_be_a_block() -> None:
     assert said_of("env = 3" + REST) == ["line 1: env: expected a block 'env { … }'"]
 

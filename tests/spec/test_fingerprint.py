@@ -155,7 +155,7 @@ def test_a_vertex_that_reads_from_elsewhere_is_a_note() -> None:
     assert other.changed["sink-0-console"].startswith("its inputs were transform-0-sql")
 
 
-@settings(max_examples=24)
+@settings(max_examples=24, deadline=None)
 @given(st.permutations([0, 1, 2, 3]))
 def test_whatever_the_order_each_source_finds_its_own(order: list[int]) -> None:
     tables = [jdbc(f"t{n}", output=f"o{n}") for n in range(4)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.jobs import Role
@@ -128,6 +128,10 @@ def test_a_job_needs_a_source_and_a_sink() -> None:
     )
 
 
+def test_an_empty_list_of_inputs_is_a_problem() -> None:
+    assert "line 3: sink S: 'plugin_input' names nothing" in said(wire([source(), sink("S", ())]))
+
+
 def test_a_source_takes_no_input() -> None:
     taking = Step(Role.SOURCE, "A", "source-A", 1, None, ("x",), 2)
 
@@ -167,6 +171,7 @@ def test_an_input_that_is_no_name_is_a_problem() -> None:
     )
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -192,6 +197,7 @@ def test_whatever_the_wiring_a_pipeline_is_connected_and_sorted(
         placed = [at for locations in wiring.pipelines for at in locations]
         assert len(placed) == len(set(placed))
         assert {s.location for s in steps if s.role is Role.SINK} <= set(placed)
+        assert all(wiring.inputs[at] for at in placed if not at.startswith("source"))
         for locations in wiring.pipelines:
             for index, at in enumerate(locations):
                 assert set(wiring.inputs[at]) <= set(locations[:index])

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.spec.config import ConfigObject, ConfigValue
@@ -244,6 +244,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_no_text_whatever_ends_in_anything_but_a_value_or_a_clear_error(text: str) -> None:
     error = error_of(text, b="x")
@@ -251,6 +252,7 @@ def test_no_text_whatever_ends_in_anything_but_a_value_or_a_clear_error(text: st
     assert error is None or re.fullmatch(r"(?s)line \d+: .+", str(error))
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_arbitrary_characters_do_no_harm_either(text: str) -> None:
     error = error_of(text)
@@ -272,6 +274,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON, st.booleans())
 def test_every_json_document_is_read_as_json_reads_it(found: object, ascii_only: bool) -> None:
     text = json.dumps({"root": found}, ensure_ascii=ascii_only)
@@ -279,6 +282,7 @@ def test_every_json_document_is_read_as_json_reads_it(found: object, ascii_only:
     assert read(text) == {"root": found}
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_lines_never_run_backwards_within_a_document(found: object) -> None:
     root = parse_hocon(json.dumps({"root": found}, indent=1)).root

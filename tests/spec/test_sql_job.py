@@ -62,6 +62,18 @@ def test_a_table_made_from_a_select_can_be_read_further() -> None:
     assert vertices["sink-0-console"].inputs == ("transform-1-sql", "transform-2-sql")
 
 
+def test_statements_may_stand_in_any_order() -> None:
+    text = """
+        INSERT INTO t SELECT * FROM x;
+        CREATE TABLE x AS SELECT * FROM s;
+        CREATE TABLE t WITH ('connector'='Console','type'='sink');
+    """
+
+    vertices = spec_of(text + sources(""), name="x.sql").pipelines[0].vertices
+
+    assert [v.output for v in vertices] == ["s", "x", "t__1", "sink-0-console"]
+
+
 def test_variables_are_filled_in_options_queries_and_config() -> None:
     text = """/* config env { parallelism = ${p} } */
         CREATE TABLE s WITH ('connector'='FakeSource','type'='source','row.num'='${n}');
@@ -95,10 +107,10 @@ def test_a_problem_in_the_config_comment_has_its_line() -> None:
     ("statement", "line", "said"),
     [
         ("SELECT 1;", 14, "expected CREATE TABLE … WITH, CREATE TABLE … AS or INSERT INTO, found 'SELECT'"),
-        ("INSERT INTO targt SELECT orders;", 14, "no sink table 'targt' above. Did you mean 'target'?"),
+        ("INSERT INTO targt SELECT orders;", 14, "no sink table 'targt' in this file. Did you mean 'target'?"),
         ("INSERT INTO target (a) SELECT orders;", 14, "takes no list of columns"),
         ("INSERT INTO target VALUES (1);", 14, "expected SELECT after INSERT INTO target"),
-        ("INSERT INTO target SELECT * FROM order;", 14, "no such table above. Did you mean 'orders'?"),
+        ("INSERT INTO target SELECT * FROM order;", 14, "no such table in this file. Did you mean 'orders'?"),
         ("INSERT INTO target SELECT 1;", 14, "names no table after FROM"),
         ("CREATE TABLE orders AS SELECT * FROM orders;", 14, "table 'orders' is created twice"),
         ("CREATE TABLE x (id INT);", 14, "has a list of columns here; give them as 'schema'"),

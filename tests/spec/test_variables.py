@@ -66,6 +66,16 @@ def test_a_variable_without_a_value_is_told_with_its_flag() -> None:
     ]
 
 
+def test_a_missing_variable_is_told_once_and_not_by_the_checks_as_well() -> None:
+    text = """source { FakeSource {} }
+        transform { Filter { include_fields = ["${a}"], exclude_fields = [b] } }
+        sink { Console {} }"""
+
+    assert [problem.split(".")[0] for problem in said_of(text)] == [
+        "line 2: variable 'a' has no value"
+    ]
+
+
 def test_a_variable_that_is_used_nowhere_is_a_note() -> None:
     parsed = parse(JOB % ("${rows}", "/x"), rows="1", row="2")
 
