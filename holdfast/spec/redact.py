@@ -25,7 +25,7 @@ _SENSITIVE_KEY = re.compile(
     re.IGNORECASE,
 )
 _USER_INFO = re.compile(r"(?P<head>\b[a-zA-Z][\w+.:-]{0,60}://[^\s/:@'\"]{0,300}:)[^\s/'\"]*(?=@)")
-_PARAMETER = re.compile(rf"(?P<head>{_KEY}\s*=\s*)[^&;\s,)}}'\"]+", re.IGNORECASE)
+_PARAMETER = re.compile(rf"(?P<head>{_KEY}\s*=\s*)[^&;\s,)}}'\"…]+", re.IGNORECASE)
 _QUOTED = re.compile(
     rf"(?P<head>{_KEY}['\"]?\s*[=:]\s*)(?P<quote>['\"])(?:(?!(?P=quote)).)+(?P=quote)",
     re.IGNORECASE,

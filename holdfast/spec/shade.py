@@ -65,11 +65,20 @@ def decode_block(block: ConfigObject, where: str) -> tuple[ConfigObject, list[Pr
 def encrypt_job(text: str) -> str:
     """A job file with its sensitive values encoded, as JSON. Raises ConfigError."""
     root = parse_hocon(text).root
-    if find_identifier(root)[0] != "default":
+    plain: list[str] = []
+
+    def encode(key: str, entry: ConfigValue) -> ConfigValue:
+        if not _is_encoded(str(entry.value)):
+            plain.append(key)
+        return _encoded(entry)
+
+    changed = _changed_blocks(root, encode)
+    # Job files that are to be encrypted may name the shade beforehand; only their values tell.
+    if find_identifier(root)[0] != "default" and not plain:
         raise ConfigError(
-            "Cannot encrypt this job file: its env says that it is. Decrypt it first, or leave it."
+            "Cannot encrypt this job file: env names a shade and every sensitive value is encoded."
+            " Decrypt it first, or leave it."
         )
-    changed = _changed_blocks(root, lambda key, entry: _encoded(entry))
     _set_identifier(changed, "base64")
     return json.dumps(changed.plain(), indent=2, ensure_ascii=False)
 
@@ -90,6 +99,14 @@ def decrypt_job(text: str) -> str:
     changed = _changed_blocks(root, decode)
     _set_identifier(changed, "default")
     return json.dumps(changed.plain(), indent=2, ensure_ascii=False)
+
+
+def _is_encoded(text: str) -> bool:
+    try:
+        decode_value(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _encoded(entry: ConfigValue) -> ConfigValue:

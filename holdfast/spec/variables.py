@@ -23,7 +23,7 @@ PLACEHOLDERS = frozenset(
 )
 _PARTITION = re.compile(r"[kv]\d+")
 _REFERENCE = re.compile(r"\$\{[^{}$\n]*\}")
-FREE_TEXT = frozenset({"source_code", "pattern", "replacement"})
+FREE_TEXT = frozenset({"source_code", "pattern", "replacement", "prompt", "topic"})
 """Options in which `${…}` may be the user's own text: filled where a variable fits, never complained about."""
 
 

@@ -43,8 +43,15 @@ def test_decrypting_gives_the_values_back() -> None:
 
 
 def test_encrypting_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="its env says that it is"):
+    with pytest.raises(ConfigError, match="every sensitive value is encoded"):
         encrypt_job(encrypt_job(JOB))
+
+
+def test_a_file_that_names_its_shade_beforehand_is_encrypted_all_the_same() -> None:
+    shaded = encrypt_job(JOB.replace("job.mode = BATCH", "shade.identifier = base64"))
+
+    assert "hünter2" not in shaded
+    assert spec_of(shaded).pipelines[0].vertices[0].options.password == "hünter2"
 
 
 def test_decrypting_what_is_not_encoded_is_refused_without_showing_it() -> None:

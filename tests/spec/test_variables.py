@@ -66,6 +66,12 @@ def test_a_variable_without_a_value_is_told_with_its_flag() -> None:
     ]
 
 
+def test_the_flag_is_named_whatever_the_variables_name() -> None:
+    (problem,) = said_of(JOB % ("1", '"${password}"'))
+
+    assert "-i password=…" in problem
+
+
 def test_a_missing_variable_is_told_once_and_not_by_the_checks_as_well() -> None:
     text = """source { FakeSource {} }
         transform { Filter { include_fields = ["${a}"], exclude_fields = [b] } }
