@@ -373,9 +373,8 @@ def _copied_rows(connection: Any, sql: str) -> Iterator[Any]:
             row = memoryview(message)[HEADER_SIZE:]
             if not len(row):
                 continue
-        if bytes(row[:2]) == TRAILER:
-            return
-        yield row
+        if bytes(row[:2]) != TRAILER:
+            yield row
 
 
 def _copied(connection: Any, sql: str) -> Iterator[Any]:

@@ -1,0 +1,251 @@
+"""Values go to PostgreSQL and come back unchanged; an independent driver sees the same values in between."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from datetime import UTC
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.connectors.jdbc.dialects.base import Endpoint
+from holdfast.connectors.jdbc.dialects.copy_read import ValueUnreadable
+from holdfast.connectors.jdbc.dialects.postgres import DIALECT
+from holdfast.connectors.jdbc.dialects.postgres_types import csv_of
+from holdfast.testing.servers import Database
+
+pytestmark = pytest.mark.servers
+SOME = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    most = 10**precision - 1
+    return st.integers(-most, most).map(lambda n: Decimal(n).scaleb(-scale, Context(prec=60)))
+
+
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+JSON = st.dictionaries(st.sampled_from("abc"), st.integers(0, 9) | st.sampled_from(["x", "é"]))
+TYPES: dict[str, tuple[str, pa.DataType, st.SearchStrategy[Any]]] = {
+    "boolean": ("boolean", pa.bool_(), st.booleans()),
+    "smallint": ("smallint", pa.int16(), st.integers(-(2**15), 2**15 - 1)),
+    "integer": ("integer", pa.int32(), st.integers(-(2**31), 2**31 - 1)),
+    "bigint": ("bigint", pa.int64(), st.integers(-(2**63), 2**63 - 1)),
+    "real": ("real", pa.float32(), st.floats(width=32, allow_nan=False)),
+    "double": ("double precision", pa.float64(), st.floats(allow_nan=False)),
+    **{
+        f"numeric({p},{s})": (f"numeric({p},{s})", pa.decimal128(p, s), _decimals(p, s))
+        for p, s in (
+            (1, 0),
+            (9, 2),
+            (18, 4),
+            (18, 18),
+            (19, 3),
+            (38, 0),
+            (38, 10),
+            (38, 37),
+            (38, 38),
+        )
+    },
+    "numeric": ("numeric", pa.decimal128(38, 18), _decimals(38, 18)),
+    "text": ("text", pa.string(), TEXT),
+    "varchar": ("varchar(60)", pa.string(), TEXT),
+    "uuid": ("uuid", pa.string(), st.uuids().map(str)),
+    "json": ("json", pa.string(), JSON.map(json.dumps)),
+    "jsonb": ("jsonb", pa.string(), JSON.map(json.dumps)),
+    "bytea": ("bytea", pa.binary(), st.binary(max_size=40)),
+    "date": ("date", pa.date32(), st.dates()),
+    "time": ("time", pa.time64("us"), st.times()),
+    "timestamp": ("timestamp", pa.timestamp("us"), st.datetimes()),
+    "timestamptz": ("timestamptz", pa.timestamp("us", "UTC"), st.datetimes(timezones=st.just(UTC))),
+    "integer[]": (
+        "integer[]",
+        pa.list_(pa.int32()),
+        st.lists(st.none() | st.integers(-9, 9), max_size=4),
+    ),
+    "text[]": ("text[]", pa.list_(pa.string()), st.lists(st.none() | TEXT, max_size=4)),
+    "numeric[]": (
+        "numeric(20,5)[]",
+        pa.list_(pa.decimal128(20, 5)),
+        st.lists(st.none() | _decimals(20, 5), max_size=4),
+    ),
+}
+
+
+@pytest.fixture
+def connection(postgres_database: Database) -> Iterator[Any]:
+    endpoint = Endpoint(
+        "postgresql",
+        postgres_database.host,
+        postgres_database.port,
+        postgres_database.database,
+        postgres_database.user,
+        postgres_database.password,
+    )
+    connection = DIALECT.connect(endpoint)
+    yield connection
+    connection.close()
+
+
+def _seen_by_psycopg(value: Any, name: str) -> Any:
+    """PostgreSQL writes a real by the shortest text that reads back as the same 32 bits."""
+    if value is None:
+        return None
+    if name == "real":
+        return float(str(np.float32(value)))
+    if name in ("json", "jsonb"):
+        return json.loads(value)
+    return uuid.UUID(value) if name == "uuid" else value
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_values_of_every_type_are_written_and_read_exactly(name: str, connection: Any) -> None:
+    sql_type, type_, values = TYPES[name]
+    connection.execute(f"CREATE TABLE t (at integer, v {sql_type}, last text)".encode())
+
+    @SOME
+    @given(st.lists(st.none() | values, min_size=1, max_size=30), st.integers(0, 3))
+    def check(rows: list[Any], sliced: int) -> None:
+        connection.execute("TRUNCATE t")
+        column = pa.array(rows, type_)
+        whole = pa.record_batch(
+            [pa.array(range(len(rows)), pa.int32()), column, pa.array(["z"] * len(rows))],
+            ["at", "v", "last"],
+        )
+        batch = whole.slice(min(sliced, len(rows) - 1))
+        columns = [("at", "integer"), ("v", sql_type), ("last", "text")]
+
+        DIALECT.append(connection, "t", columns, iter([batch]))
+
+        seen = connection.execute("SELECT v, last FROM t ORDER BY at").fetchall()
+        expected = batch.column("v").to_pylist()
+        assert seen == [(_seen_by_psycopg(v, name), "z") for v in expected]
+        described = DIALECT.describe(connection, "t")
+        assert described is not None
+        sql = f"SELECT {DIALECT.select_list(described)} FROM t ORDER BY at"
+        read = pa.Table.from_batches(list(DIALECT.read(connection, sql, described, 7)))
+        assert read.schema.field("v").type == type_
+        if name == "jsonb":
+            assert [v and json.loads(v) for v in read["v"].to_pylist()] == [
+                v and json.loads(v) for v in expected
+            ]
+        else:
+            assert read["v"].to_pylist() == expected
+
+    check()
+
+
+@pytest.mark.parametrize("name", [n for n in TYPES if n != "numeric"])
+def test_copy_as_csv_writes_the_same_values(name: str, connection: Any) -> None:
+    sql_type, type_, values = TYPES[name]
+    connection.execute(f"CREATE TABLE t (at integer, v {sql_type})".encode())
+
+    @settings(SOME, max_examples=8)
+    @given(st.lists(st.none() | values, min_size=1, max_size=20))
+    def check(rows: list[Any]) -> None:
+        connection.execute("TRUNCATE t")
+        batch = pa.record_batch(
+            [pa.array(range(len(rows)), pa.int32()), pa.array(rows, type_)], ["a", "v"]
+        )
+
+        with connection.cursor() as cursor, cursor.copy("COPY t FROM STDIN (FORMAT csv)") as copy:
+            copy.write(bytes(csv_of(batch)))
+
+        seen = connection.execute("SELECT v FROM t ORDER BY at").fetchall()
+        assert seen == [(_seen_by_psycopg(v, name),) for v in rows]
+
+    check()
+
+
+def _read_one(connection: Any, sql_type: str, literal: str) -> Any:
+    connection.execute(f"CREATE TABLE one (v {sql_type})".encode())
+    connection.execute(f"INSERT INTO one VALUES ({literal})".encode())
+    described = DIALECT.describe(connection, "one")
+    assert described is not None
+    sql = f"SELECT {DIALECT.select_list(described)} FROM one"
+    (batch,) = DIALECT.read(connection, sql, described, 0)
+    return batch.column(0).to_pylist()[0]
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "literal"),
+    [
+        ("date", "'infinity'"),
+        ("timestamp", "'-infinity'"),
+        ("timestamptz", "'infinity'"),
+        ("numeric(10,2)", "'NaN'"),
+        ("numeric", "'Infinity'"),
+        ("numeric", "1e30"),
+        ("numeric", "0.0000000000000000001"),
+        ("integer[]", "'{{1,2},{3,4}}'"),
+    ],
+)
+def test_what_arrow_cannot_hold_is_an_error_that_names_the_column(
+    sql_type: str, literal: str, connection: Any
+) -> None:
+    with pytest.raises(ValueUnreadable, match="Cannot read column 'v'"):
+        _read_one(connection, sql_type, literal)
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "literal", "expected"),
+    [
+        ("interval", "'1 day 2 hours'", "1 day 02:00:00"),
+        ("inet", "'10.0.0.1/8'", "10.0.0.1/8"),
+        ("timetz", "'10:00:00+02'", "10:00:00+02"),
+        (
+            "numeric(50,2)",
+            "123456789012345678901234567890123456789.25",
+            "123456789012345678901234567890123456789.25",
+        ),
+        ("numeric(5,-2)", "12345", Decimal(12300)),
+        ("char(4)", "'ab'", "ab  "),
+        ("bit(3)", "'101'", "101"),
+        ("oid", "4294967295", 4294967295),
+        ("timestamp", "'0044-03-15 BC'::date + time '12:00'", None),
+        ("money", "12.5", "$12.50"),
+    ],
+)
+def test_types_without_a_place_in_arrow_are_read_as_text(
+    sql_type: str, literal: str, expected: Any, connection: Any
+) -> None:
+    if expected is None:
+        connection.execute(f"CREATE TABLE bc (v {sql_type})".encode())
+        connection.execute(f"INSERT INTO bc VALUES ({literal})".encode())
+        described = DIALECT.describe(connection, "bc")
+        assert described is not None
+        (batch,) = DIALECT.read(connection, "SELECT v FROM bc", described, 0)
+        seen = batch.column(0).cast(pa.int64()).to_pylist()[0]
+        epoch = connection.execute("SELECT extract(epoch FROM v) * 1000000 FROM bc").fetchone()[0]
+        assert seen == epoch
+        return
+    assert _read_one(connection, sql_type, literal) == expected
+
+
+def test_a_failing_read_leaves_a_message_and_no_open_connection(connection: Any) -> None:
+    described = DIALECT.describe_query(connection, "SELECT 1 AS v", "q")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        list(
+            DIALECT.read(
+                connection, "SELECT 1 / (g - 3) FROM generate_series(1, 9) g", described, 0
+            )
+        )
+
+
+def test_batches_are_bounded_however_many_rows_there_are(connection: Any) -> None:
+    described = DIALECT.describe_query(connection, "SELECT 1 AS v, 'x'::text AS w", "q")
+    sql = "SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) g"
+
+    sizes = [batch.nbytes for batch in DIALECT.read(connection, sql, described, 0)]
+
+    assert len(sizes) > 5
+    assert max(sizes) < 4 << 20
