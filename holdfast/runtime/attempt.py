@@ -10,6 +10,7 @@ random number by itself, so that a test can stop it at every crash point.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -17,7 +18,7 @@ from holdfast.checkpoint.chain import Chain, ChainMoved
 from holdfast.connectors.base import Claim, Position, is_done
 from holdfast.decide.epochs import Cadence, derive_cadence, derive_rest_ms
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, Count, SinkState
-from holdfast.model.errors import Canceled
+from holdfast.model.errors import Canceled, HoldfastError
 from holdfast.model.schema import Table
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.epoch import PlannedEpoch, Staged
@@ -78,6 +79,8 @@ class Attempt:
         self._cadence = cadence_of(pipeline)
         self._planning = Planning(pipeline, self._cadence)
         self.claimed = False
+        self._newest: Checkpoint | None = None
+        """The last checkpoint that this attempt wrote."""
 
     def run(self, start: Start) -> Ended:
         """`start` holds the checkpoint to write first: the claim."""
@@ -85,8 +88,10 @@ class Attempt:
         try:
             return self._run(start)
         except ChainMoved:
+            self._withdraw_if_passed()
             raise
         except Exception as error:
+            self._withdraw_if_passed()
             if self._stop.level is StopLevel.NOW:
                 raise Canceled(f"Pipeline {self._pipeline.name} was canceled.") from error
             raise
@@ -122,6 +127,7 @@ class Attempt:
             # free, yet it is not the head.
             raise ChainMoved(claim)
         self.claimed = True
+        self._newest = claim
         self._point("after claim")
 
     def _settle(self, claim: Checkpoint) -> Checkpoint:
@@ -148,6 +154,7 @@ class Attempt:
             return tip
         for at in todo:
             self._point(f"before prepare {at}")
+            self._must_lead(tip)
             self._pipeline.sinks[at].prepare(list(self._reaching[at]))
             self._point(f"after prepare {at}")
         states = {at: SinkState(True, None) for at in todo}
@@ -161,6 +168,26 @@ class Attempt:
         self._commit(prepared)
         return prepared
 
+    def _must_lead(self, tip: Checkpoint) -> None:
+        """Save modes may drop what is there, and nothing takes that back: an attempt that was passed must not."""
+        if self._chain.head() != tip.number:
+            raise ChainMoved(tip.follow())
+
+    def _withdraw_if_passed(self) -> None:
+        """What a passed attempt staged and never committed would stay for ever if the job has ended meanwhile.
+
+        Whoever passed it keeps of it what its last checkpoint names, and nothing else. An attempt that fails while
+        it leads must leave all: its last commit may have happened though nobody told it.
+        """
+        with suppress(HoldfastError):
+            newest = self._newest
+            if newest is None or self._chain.head() == newest.number:
+                return
+            if self._chain.read(newest.number + 1).attempt == newest.attempt:
+                return
+            for at, sink in sorted(self._pipeline.sinks.items()):
+                sink.discard(replace(self._claim_for(newest, at), attempt=newest.attempt + 1))
+
     # -------------------------------------------------------------------------------------------- epochs
 
     def _run_epochs(self, tip: Checkpoint) -> Checkpoint:
@@ -169,8 +196,7 @@ class Attempt:
         confirmed = began
         self._planning.begin(tip)
         while not tip.completed:
-            if self._stop.level is StopLevel.NOW:
-                raise Canceled(f"Pipeline {self._pipeline.name} was canceled.")
+            self._end_if_canceled()
             while self._stop.level is StopLevel.GO_ON and self._planning.may_plan():
                 planned = self._planning.plan()
                 if planned is None:
@@ -180,21 +206,24 @@ class Attempt:
             if oldest is None:
                 if self._stop.level is not StopLevel.GO_ON:
                     return tip
-                if self._clock.elapsed_ms() - confirmed >= self._cadence.interval_ms:
-                    tip = self._confirm(tip)
-                    confirmed = self._clock.elapsed_ms()
-                self._rest(self._planning.idle_wait_ms())
+                tip, confirmed = self._idle(tip, confirmed)
                 continue
             staged = self._path.finish(oldest)
+            self._end_if_canceled()
             took_ms = self._clock.elapsed_ms() - max(oldest.planned_at_ms, confirmed)
             reached = self._planning.settle(oldest, staged, took_ms)
             if reached is None:
-                self._rest(self._planning.idle_wait_ms())
+                tip, confirmed = self._idle(tip, confirmed)
                 continue
             tip = self._complete(tip, oldest, staged, reached)
             confirmed = self._clock.elapsed_ms()
             self._rest_after(staged, oldest, took_ms)
         return tip
+
+    def _end_if_canceled(self) -> None:
+        """What was read while everything was being closed may be cut short: it is never committed."""
+        if self._stop.level is StopLevel.NOW:
+            raise Canceled(f"Pipeline {self._pipeline.name} was canceled.")
 
     def _complete(
         self,
@@ -240,6 +269,15 @@ class Attempt:
             sink_rows=rows,
         )
 
+    def _idle(self, tip: Checkpoint, confirmed: float) -> tuple[Checkpoint, float]:
+        """Nothing came, from a plan or from a poll that waited in vain: confirm when that is due, then rest."""
+        is_due = self._clock.elapsed_ms() - confirmed >= self._cadence.interval_ms
+        if is_due and self._planning.oldest() is None:
+            tip = self._confirm(tip)
+            confirmed = self._clock.elapsed_ms()
+        self._rest(self._planning.idle_wait_ms())
+        return tip, confirmed
+
     def _confirm(self, tip: Checkpoint) -> Checkpoint:
         """Nothing came, and the position is still this: said in storage, at no cost to Spark."""
         confirmed = self._write_confirmed(tip)
@@ -260,6 +298,7 @@ class Attempt:
     def _commit(self, checkpoint: Checkpoint) -> None:
         self._point("before commit")
         self._chain.extend(checkpoint)
+        self._newest = checkpoint
         self._point("after commit")
 
     def _publish(self, checkpoint: Checkpoint) -> None:
