@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from holdfast.connectors.base import Connector, Context, Sink, Source, StageScope, TableBatch
-from holdfast.model.jobs import Env, JobMode, Pipeline, Role, Vertex
+from holdfast.connectors.base import Claim, Connector, Context, StageScope, TableBatch, Token
+from holdfast.model.jobs import Env, JobMode, JobSpec, Pipeline, Role, Vertex
+from holdfast.model.json import JsonObject
 from holdfast.model.schema import Table
 from holdfast.outside.clock import Clock, RealClock
-from holdfast.runtime.open_pipeline import OpenPipeline
 from holdfast.spec.config import ConfigObject, config_from_json
+from holdfast.spec.fingerprint import vertex_fingerprint
 from holdfast.spec.options import read_options
 from holdfast.testing.model_log import log_table
+
+LINEAGE = "5ea1"
 
 
 def a_context(
@@ -60,35 +64,24 @@ def options_of(connector: Connector, block: Mapping[str, Any]) -> Any:
     return options
 
 
-def a_pipeline(sources: Sequence[str], sinks: Sequence[str]) -> Pipeline:
-    """Every sink reads every source; the names are task locations."""
-    vertices = [_vertex(Role.SOURCE, at, ()) for at in sources]
-    vertices += [_vertex(Role.SINK, at, tuple(sources)) for at in sinks]
-    return Pipeline(1, tuple(vertices))
+Declared = tuple[Connector, Any]
+"""A connector and its parsed options."""
 
 
-def open_pipeline(
-    sources: Mapping[str, Source],
-    sinks: Mapping[str, Sink],
-    *,
-    env: Env | None = None,
-    clock: Clock | None = None,
-) -> OpenPipeline:
-    """Ready for an attempt, of connectors that are there already; without transforms."""
-    env = env or an_env()
-    return OpenPipeline(
-        job_id=env.job_id or "orders",
-        spec=a_pipeline(list(sources), list(sinks)),
-        env=env,
-        sources=sources,
-        transforms={},
-        sinks=sinks,
-        clock=clock or RealClock(),
-    )
+def a_spec(
+    sources: Mapping[str, Declared], sinks: Mapping[str, Declared], env: Env | None = None
+) -> JobSpec:
+    """A job of one pipeline in which every sink reads every source; the names are task locations."""
+    inputs = tuple(sources)
+    vertices = [_vertex(Role.SOURCE, at, found, ()) for at, found in sources.items()]
+    vertices += [_vertex(Role.SINK, at, found, inputs) for at, found in sinks.items()]
+    return JobSpec(env or an_env(), (Pipeline(1, tuple(vertices)),))
 
 
-def _vertex(role: Role, location: str, inputs: tuple[str, ...]) -> Vertex:
-    return Vertex(role, location, location, None, inputs, location, 1, 1, {"kind": location})
+def _vertex(role: Role, at: str, declared: Declared, inputs: tuple[str, ...]) -> Vertex:
+    connector, options = declared
+    fingerprint = vertex_fingerprint(connector.name, options, inputs)
+    return Vertex(role, connector.name, at, options, inputs, at, 1, 1, fingerprint)
 
 
 def a_scope(
@@ -110,7 +103,23 @@ def a_scope(
         task=task,
         tables={table.path: table for table in tables or [log_table("t")]},
         try_id=try_id,
+        lineage=LINEAGE,
     )
+
+
+def a_claim(attempt: int, keep: Token | None, context: Context, lineage: str = LINEAGE) -> Claim:
+    return Claim(
+        context.job_id, context.pipeline_id, context.location, attempt, keep, lineage=lineage
+    )
+
+
+def a_token(
+    parts: Sequence[JsonObject], *, attempt: int = 1, epoch: int = 2, lineage: str = LINEAGE
+) -> Token:
+    """As it comes back from checkpoint storage."""
+    told = {"lineage": lineage, "attempt": attempt, "epoch": epoch, "parts": list(parts)}
+    token: Token = json.loads(json.dumps(told))
+    return token
 
 
 def a_batch(ids: Sequence[int], table: str = "t", text: str = "row") -> TableBatch:

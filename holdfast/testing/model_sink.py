@@ -3,7 +3,7 @@
 All it knows is in a folder, so processes that get killed and executors may use it too:
 
     journal.jsonl, violations.jsonl
-    staged/<job>/<location>/<part>.json     written, invisible          part = <attempt>.<epoch>.<task>.<try>
+    staged/<job>/<location>/<part>.json     written, invisible          part = <lineage>.<attempt>.<epoch>.<task>.<try>
     visible/<job>/<location>/<part>.json    published
     gone/<job>/<location>/<part>            discarded or taken back: must never become visible any more
 """
@@ -52,15 +52,16 @@ class Part:
     task: int
     attempt: int
     try_id: str
+    lineage: str
 
     @property
     def name(self) -> str:
-        return f"{self.attempt}.{self.epoch}.{self.task}.{self.try_id}"
+        return f"{self.lineage}.{self.attempt}.{self.epoch}.{self.task}.{self.try_id}"
 
 
 def parse_part(name: str) -> Part:
-    attempt, epoch, task, try_id = name.removesuffix(".json").split(".", 3)
-    return Part(int(epoch), int(task), int(attempt), try_id)
+    lineage, attempt, epoch, task, try_id = name.removesuffix(".json").split(".", 4)
+    return Part(int(epoch), int(task), int(attempt), try_id, lineage)
 
 
 class ModelSink(SinkBase):
@@ -90,7 +91,7 @@ class ModelSink(SinkBase):
         self.at("sink prepared")
 
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
-        part = Part(scope.epoch, scope.task, scope.attempt, scope.try_id)
+        part = Part(scope.epoch, scope.task, scope.attempt, scope.try_id, scope.lineage)
         self.store.record("stage", part=part.name)
         self.store.judge_scope(scope, part)
         rows: list[Json] = [row for found in batches for row in _rows_of(found)]
@@ -113,7 +114,7 @@ class ModelSink(SinkBase):
         self.store.record("discard", attempt=claim.attempt, keep=claim.keep)
         kept = {parse_part(str(found["part"])) for found in token_parts(claim.keep or NO_PARTS)}
         for part in self.store.list_parts("staged"):
-            if part.attempt < claim.attempt and part not in kept:
+            if _is_older(part, claim) and part not in kept:
                 self.at("sink before a part is discarded")
                 self.store.bury("staged", part)
         self.at("sink after discard")
@@ -121,7 +122,7 @@ class ModelSink(SinkBase):
     def rewind(self, claim: Claim, epoch: int) -> None:
         self.store.record("rewind", attempt=claim.attempt, epoch=epoch)
         for part in self.store.list_parts("visible"):
-            if part.epoch > epoch and part.attempt < claim.attempt:
+            if part.epoch > epoch and _is_older(part, claim):
                 self.at("sink before a part is taken back")
                 self.store.bury("visible", part)
         self.at("sink after rewind")
@@ -131,6 +132,11 @@ class ModelSink(SinkBase):
 
 
 NO_PARTS: Token = {"attempt": 0, "epoch": 0, "parts": []}
+
+
+def _is_older(part: Part, claim: Claim) -> bool:
+    """What another lineage left is not this claim's to judge."""
+    return part.lineage == claim.lineage and part.attempt < claim.attempt
 
 
 def _nothing(_: object) -> None:
@@ -187,8 +193,8 @@ class SinkStore:
             self._blame(f"staged for {scope.job_id}/{scope.location} in the sink of {self._own}")
         if self._path("staged", part).exists() or self._path("visible", part).exists():
             self._blame(f"{part.name} was staged twice: two tries met in one name")
-        others = {(found.attempt, found.epoch) for found in self.list_parts("visible")}
-        if any(attempt >= part.attempt and epoch > part.epoch for attempt, epoch in others):
+        own = [found for found in self.list_parts("visible") if found.lineage == part.lineage]
+        if any(found.attempt == part.attempt and found.epoch > part.epoch for found in own):
             self._blame(f"{part.name} was staged behind an epoch that is visible already")
 
     def write_staged(self, part: Part, rows: list[Json]) -> None:

@@ -13,13 +13,13 @@ import json
 import pickle
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from holdfast.connectors.base import Claim, Context, Guarantee, Sink, StageScope, Token
+from holdfast.connectors.base import Context, Guarantee, Sink, StageScope, Token
 from holdfast.model.errors import HoldfastError
-from holdfast.model.json import Json, JsonObject
+from holdfast.model.json import JsonObject
 from holdfast.model.schema import Table
-from holdfast.testing.builders import a_batch, a_context, a_scope
+from holdfast.testing.builders import LINEAGE, a_batch, a_claim, a_context, a_scope, a_token
 from holdfast.testing.model_log import log_table
 from holdfast.testing.rules import Rule, always, rule_of
 
@@ -98,7 +98,7 @@ def _is_publishing_once_for_two(case: SinkCase) -> None:
     """publishes once when two publish one token at the same time"""
     sink = _ready(case)
     parts = [_part(case, sink, [task * 10, task * 10 + 1], task=task) for task in range(6)]
-    token = _token(parts)
+    token = a_token(parts)
     failed: list[BaseException] = []
     together = threading.Barrier(3)
 
@@ -123,7 +123,7 @@ def _is_publishing_what_the_token_names(case: SinkCase) -> None:
     sink = _ready(case)
     _part(case, sink, [1, 2], try_id="0")
     kept = _part(case, sink, [1, 2], try_id="1")
-    token = _token([kept])
+    token = a_token([kept])
     _publish(case, token)
     _sees(case, [1, 2], "one of two tries published")
     _discard(case, attempt=2, keep=token)
@@ -180,11 +180,28 @@ def _is_sparing_its_neighbours(case: SinkCase) -> None:
     tokens = []
     for index, context in enumerate(neighbours):
         part = _part(case, case.make(context), [index], context=context)
-        tokens.append((context, _token([part])))
+        tokens.append((context, a_token([part])))
     _discard(case, attempt=5, keep=None, context=here)
     for context, token in tokens:
         _publish(case, token, context=context)
     _sees(case, range(len(neighbours)), "neighbours published after a discard")
+
+
+def _is_telling_lineages_apart(case: SinkCase) -> None:
+    """tells lineages apart: after checkpoint storage was wiped, epoch 2 comes again and is another one"""
+    sink = _ready(case)
+    first = _stage(case, sink, [1, 2], epoch=2)
+    _publish(case, first)
+    _discard(case, attempt=1, keep=None, lineage="b00c")
+    scope = replace(_scope(case, epoch=2), lineage="b00c")
+    part = case.make(a_context()).stage(scope, iter([a_batch([3, 4], case.table.path)]))
+    assert part is not None
+    _publish(case, a_token([part], lineage="b00c"))
+    _sees(case, [1, 2, 3, 4], "the same epoch of two lineages published")
+    kept = _stage(case, sink, [5, 6], epoch=3)
+    _discard(case, attempt=9, keep=None, lineage="b00c")
+    _publish(case, kept)
+    _sees(case, range(1, 7), "published after another lineage's discard")
 
 
 def _is_discarding_nothing_gladly(case: SinkCase) -> None:
@@ -229,7 +246,7 @@ def _is_staged_on_executors(case: SinkCase) -> None:
     size = len(json.dumps(parts))
     assert size < 4_000, f"two parts of one row each have {size} bytes"
     publisher: Sink = pickle.loads(pickle.dumps(sink))
-    publisher.publish(_token(parts))
+    publisher.publish(a_token(parts))
     _sees(case, [0, 1], "staged by copies")
 
 
@@ -240,7 +257,7 @@ def _is_staging_many_batches(case: SinkCase) -> None:
     batches = [a_batch(range(i * 10, i * 10 + 10), case.table.path) for i in range(20)]
     part = sink.stage(scope, iter(batches))
     assert part is not None
-    _publish(case, _token([part], epoch=2))
+    _publish(case, a_token([part], epoch=2))
     _sees(case, range(200), "published after 20 batches")
 
 
@@ -274,7 +291,7 @@ def _is_rewinding(case: SinkCase) -> None:
         tokens.append(_stage(case, sink, [epoch * 10, epoch * 10 + 1], epoch=epoch))
         _publish(case, tokens[-1])
     staged = _stage(case, sink, [99], epoch=5)
-    claim = Claim("orders", 1, "sink-0-it", 2, tokens[0])
+    claim = a_claim(2, tokens[0], a_context())
     case.make(a_context()).discard(claim)
     case.make(a_context()).rewind(claim, 2)
     _sees(case, [20, 21], "rewound to epoch 2")
@@ -344,13 +361,7 @@ def _stage(
         part = sink.stage(scope, iter(rows))
         assert (part is None) == (not some), f"{len(some)} rows gave the part {part}"
         parts += [part] if part is not None else []
-    return _token(parts, attempt=attempt, epoch=epoch)
-
-
-def _token(parts: Sequence[JsonObject], *, attempt: int = 1, epoch: int = 2) -> Token:
-    listed: list[Json] = [*parts]
-    token: Token = json.loads(json.dumps({"attempt": attempt, "epoch": epoch, "parts": listed}))
-    return token
+    return a_token(parts, attempt=attempt, epoch=epoch)
 
 
 def _publish(case: SinkCase, token: Token, context: Context | None = None) -> None:
@@ -369,11 +380,16 @@ def _try_to_publish(case: SinkCase, token: Token) -> None:
 
 
 def _discard(
-    case: SinkCase, *, attempt: int, keep: Token | None, context: Context | None = None
+    case: SinkCase,
+    *,
+    attempt: int,
+    keep: Token | None,
+    context: Context | None = None,
+    lineage: str = LINEAGE,
 ) -> None:
     context = context or a_context()
     sink = case.make(context)
-    sink.discard(Claim(context.job_id, context.pipeline_id, context.location, attempt, keep))
+    sink.discard(a_claim(attempt, keep, context, lineage))
     sink.close()
 
 
@@ -421,6 +437,7 @@ SINK_RULES: tuple[Rule[SinkCase], ...] = (
     rule_of(_is_sparing_the_kept_token, _stages),
     rule_of(_is_sparing_newer_attempts, _stages),
     rule_of(_is_sparing_its_neighbours, _stages),
+    rule_of(_is_telling_lineages_apart, _stages),
     rule_of(_is_unharmed_by_a_failing_read, _stages),
     rule_of(_is_done_without_leftovers, _stages),
     rule_of(_is_rewinding, _rewinds),

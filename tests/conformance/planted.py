@@ -328,9 +328,18 @@ class DiscardsNothing(ModelSink):
         return None
 
 
+class IgnoresLineages(ModelSink):
+    """Takes epoch 2 for epoch 2."""
+
+    def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
+        return super().stage(replace(scope, lineage="one"), batches)
+
+    def discard(self, claim: Claim) -> None:
+        super().discard(replace(claim, lineage="one"))
+
+
 class DiscardsByPrefix(ModelSink):
     def discard(self, claim: Claim) -> None:
-        super().discard(claim)
         for place in (self.store.folder / "staged").glob("*/*"):
             if f"{place.parent.name}/{place.name}".startswith(claim.job_id):
                 store = SinkStore(self.store.folder, place.parent.name, place.name)
@@ -371,7 +380,7 @@ class LeavesStagedFiles(ModelSink):
 
 class GivesAPartForNothing(ModelSink):
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
-        return super().stage(scope, batches) or {"part": "0.0.0.0", "rows": 0}
+        return super().stage(scope, batches) or {"part": "x.0.0.0.0", "rows": 0}
 
 
 class PreparesOnce(ModelSink):
@@ -446,6 +455,7 @@ BROKEN_SINKS: list[tuple[Callable[[SinkOptions, Context], ModelSink], str]] = [
     (DiscardsTheKept, "is_sparing_the_kept_token"),
     (DiscardsNothing, "is_discarding_what_older_attempts_left"),
     (DiscardsByPrefix, "is_sparing_its_neighbours"),
+    (IgnoresLineages, "is_telling_lineages_apart"),
     (LosesTheTry, "is_publishing_what_the_token_names"),
     (PublishesAllItFinds, "is_publishing_what_the_token_names"),
     (LeavesStagedFiles, "is_done_without_leftovers"),
