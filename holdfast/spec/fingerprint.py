@@ -15,18 +15,29 @@ from typing import Any
 
 from holdfast.model.jobs import Pipeline, Role
 from holdfast.model.json import Json, JsonObject
-from holdfast.spec.options import identity_values
+from holdfast.spec.options import declared_options, identity_values
 from holdfast.spec.redact import redact_json, shown_options
 
 FORMAT = 1
 
 
 def vertex_fingerprint(kind: str, options: Any, inputs: tuple[str, ...]) -> JsonObject:
-    """What is kept of one vertex."""
-    digest = hashlib.sha256(json.dumps(shown_options(options), sort_keys=True).encode()).hexdigest()
+    """What is kept of one vertex.
+
+    Options that say what they would without being given are left out: a release may bring new ones, and that is no
+    change of anybody's job.
+    """
+    given = {
+        o.name
+        for o in declared_options(type(options))
+        if o.required or getattr(options, o.attribute) != o.default
+    }
+    shown = {name: value for name, value in shown_options(options).items() if name in given}
+    identity: JsonObject = {n: v for n, v in identity_values(options).items() if n in given}
+    digest = hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()
     return {
         "kind": kind,
-        "identity": redact_json(identity_values(options)),
+        "identity": redact_json(identity),
         "options": digest[:16],
         "inputs": list(inputs),
     }
@@ -104,22 +115,18 @@ def match_pipelines(
 
     A pipeline that was put before the others in the file shifts their numbers; their places are still theirs.
     """
-    matches: dict[int, int] = {}
 
-    def overlap(new_id: int, old_id: int) -> tuple[int, int]:
+    def overlap(new_id: int, old_id: int) -> tuple[int, bool]:
         kept, found = _vertices(stored[old_id]), _vertices(now[new_id])
         same = _match(_of_role(kept, Role.SOURCE), _of_role(found, Role.SOURCE))
-        equal = sum(_difference(kept[old], found[at], {}) is None for at, old in same.items())
-        return equal, int(new_id == old_id)
+        equal = sum(_key(kept[old]) == _key(found[at]) for at, old in same.items())
+        return equal, new_id == old_id
 
-    pairs = sorted(
-        ((overlap(n, o), -n, -o) for n in now for o in stored),
-        reverse=True,
-    )
-    for (equal, same_number), new_id, old_id in pairs:
-        taken = -new_id in matches or -old_id in matches.values()
-        if not taken and (equal or same_number):
-            matches[-new_id] = -old_id
+    found = {(n, o): overlap(n, o) for n in sorted(now) for o in sorted(stored)}
+    matches: dict[int, int] = {}
+    for (new_id, old_id), alike in sorted(found.items(), key=lambda item: item[1], reverse=True):
+        if new_id not in matches and old_id not in matches.values() and any(alike):
+            matches[new_id] = old_id
     return matches
 
 

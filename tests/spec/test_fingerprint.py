@@ -117,6 +117,15 @@ def test_a_new_password_is_no_change() -> None:
     assert "old" not in json.dumps(of(with_old))
 
 
+def test_an_option_that_says_what_holds_anyway_is_no_change() -> None:
+    found = compare(
+        "source { FakeSource {} }\nsink { Console {} }",
+        "source { FakeSource { row.num = 5 } }\nsink { Console { log.print.data = true } }",
+    )
+
+    assert (found.changed, found.notes) == ({}, ())
+
+
 def test_a_changed_transform_is_a_note() -> None:
     found = compare(job(A, B), job(A, B, transform="select 2"))
 
@@ -179,7 +188,7 @@ def test_pipelines_are_found_again_when_another_was_put_before_them() -> None:
     sink = "Console { plugin_input = %s }\n"
     before = f"source {{ {A} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} }}"
     new = jdbc("new", output="n")
-    after = f"source {{ {new} {A} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} {sink % 'n'} }}"
+    after = f"source {{ {new} {A.replace('}', ', query = q }')} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} {sink % 'n'} }}"
 
     assert match_pipelines(fingerprints(before), fingerprints(after)) == {2: 1, 3: 2}
     assert match_pipelines(fingerprints(before), fingerprints(before)) == {1: 1, 2: 2}
