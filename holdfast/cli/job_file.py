@@ -53,7 +53,7 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restore",
         metavar="FROM",
-        help="auto (default), latest, savepoint, checkpoint:<id>, path:<savepoint> or none",
+        help="auto (default), latest, savepoint, checkpoint:[<pipeline>/]<id>, path:<savepoint> or none",
     )
     for name in ("on-missing", "on-incompatible"):
         parser.add_argument(f"--{name}", help="fail (default), previous, fresh or latest")
@@ -95,7 +95,7 @@ def _read_job_id(given: str) -> str:
     try:
         return parse_job_id(given)
     except ValueError as wrong:
-        raise ConfigError(f"Cannot read --job-id: {wrong}.") from wrong
+        raise ConfigError(f"Cannot read job id {given!r}: {wrong}.") from wrong
 
 
 def read_text(path: Path) -> str:
@@ -121,6 +121,6 @@ def resolve_job_id(job: str) -> str:
     """A job id, or that of a job file that exists (with the name it gives itself)."""
     path = Path(job)
     if not path.is_file():
-        return job
+        return _read_job_id(job)
     args = argparse.Namespace(job=path, variable=[], job_id=None, name=None)
     return read_job_file(args, Catalog()).job_id

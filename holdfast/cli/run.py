@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any, TextIO
 
 from holdfast.cli.display import Display, open_display
@@ -71,19 +73,35 @@ def _tell_failure(result: JobResult, *, debug: bool) -> int:
 
 @contextmanager
 def _stopping_on_signals(stop: StopSignal, display: Display) -> Iterator[None]:
-    """The first signal lets the epoch end, the second does not."""
+    """The first signal lets the epoch end, the second does not.
 
-    def asked(number: int, frame: object) -> None:
-        if stop.level is StopLevel.GO_ON:
-            display.say("Stopping after the current epoch. Once more: at once.")
-            stop.ask(StopLevel.AFTER_EPOCH)
-        else:
-            display.say("Stopping at once.")
-            stop.ask(StopLevel.NOW)
+    A handler interrupts whatever runs, perhaps under a lock of its own: it only leaves a word for a thread that obeys.
+    """
+    asked: SimpleQueue[bool] = SimpleQueue()
 
-    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    def obey() -> None:
+        for said, level in _STOPS:
+            if not asked.get():
+                return
+            display.say(said)
+            stop.ask(level)
+
+    def ask(number: int, frame: object) -> None:
+        asked.put(True)
+
+    obeying = threading.Thread(target=obey, name="signals", daemon=True)
+    obeying.start()
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        asked.put(False)
+        obeying.join()
+
+
+_STOPS = (
+    ("Stopping after the current epoch. Once more: at once.", StopLevel.AFTER_EPOCH),
+    ("Stopping at once.", StopLevel.NOW),
+)
