@@ -61,7 +61,9 @@ def start_call(call: Callable[[], T]) -> Pending[T]:
         except HoldfastError as error:
             pending.failed = error
         except BaseException as error:  # noqa: BLE001 - a fault of ours must reach the caller, not a thread's end
-            pending.failed = HoldfastError(f"Cannot end a call: {type(error).__name__}: {error}.")
+            failed = HoldfastError(f"Cannot end a call: {type(error).__name__}: {error}.")
+            failed.__cause__ = error
+            pending.failed = failed
         finally:
             pending.answered.set()
 

@@ -435,7 +435,7 @@ def test_a_table_added_after_the_position_was_kept_begins_at_its_first_row() -> 
         ),
         (
             {"tables_configs": [{"schema": {"fields": {"a": "int"}}}], "row.num": 3},
-            "'row_num' stands beside 'tables_configs'",
+            "'row.num' stands beside 'tables_configs'",
         ),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from holdfast.connectors.fake.schema import FakeSchema, parse_fake_schema
@@ -11,7 +11,7 @@ from holdfast.connectors.json_columns import batch_of
 from holdfast.model.jobs import JobMode
 from holdfast.model.json import Json, JsonObject
 from holdfast.model.schema import RowKind
-from holdfast.spec.options import option
+from holdfast.spec.options import declared_options, option
 
 FLOAT_MAX = 3.4028234663852886e38
 DOUBLE_MAX = 1.7976931348623157e308
@@ -200,7 +200,11 @@ def check_options(options: Options, mode: JobMode) -> Sequence[str]:
     if options.tables_configs and options.schema is not None:
         return ["give either 'schema' or 'tables_configs', not both"]
     if options.tables_configs:
-        own = [f.name for f in fields(TableOptions) if getattr(options, f.name) != _default(f.name)]
+        own = [
+            declared.name
+            for declared in declared_options(TableOptions)
+            if getattr(options, declared.attribute) != declared.default
+        ]
         if own:
             return [f"'{own[0]}' stands beside 'tables_configs'; put it into each table's block"]
     found: list[str] = []
@@ -208,10 +212,6 @@ def check_options(options: Options, mode: JobMode) -> Sequence[str]:
         place = f"table {at + 1} of 'tables_configs': " if options.tables_configs else ""
         found += [place + said for said in _check_table(table)]
     return found + _check_paths(options)
-
-
-def _default(name: str) -> object:
-    return getattr(TableOptions(), name)
 
 
 def _check_paths(options: Options) -> list[str]:
