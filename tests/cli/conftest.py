@@ -1,3 +1,5 @@
+"""A folder of its own for each test."""
+
 from pathlib import Path
 
 import pytest
