@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ def compare_fingerprints(stored: JsonObject, now: JsonObject) -> Comparison:
     old, new = _vertices(stored), _vertices(now)
     matches: dict[str, str] = {}
     for role in Role:
-        matches.update(_match(_of_role(old, role), _of_role(new, role)))
+        matches.update(_match(_of_role(old, role), _of_role(new, role), role))
     incompatible: list[str] = []
     notes: list[str] = []
     changed: dict[str, str] = {}
@@ -101,8 +101,9 @@ def compare_fingerprints(stored: JsonObject, now: JsonObject) -> Comparison:
         sources += [at] if stands else []
     added = tuple(at for at in new if at not in matches)
     gone = tuple(at for at in old if at not in matches.values())
-    _tell_added(added, new, notes)
-    _tell_gone(gone, old, incompatible, notes)
+    elsewhere = {at: old[at] for at in added if at in gone}
+    _tell_added(added, elsewhere, new, notes)
+    _tell_gone([at for at in gone if at not in elsewhere], old, incompatible, notes)
     return Comparison(
         matches, added, gone, changed, tuple(incompatible), tuple(sources), tuple(notes)
     )
@@ -118,7 +119,7 @@ def match_pipelines(
 
     def overlap(new_id: int, old_id: int) -> tuple[int, bool]:
         kept, found = _vertices(stored[old_id]), _vertices(now[new_id])
-        same = _match(_of_role(kept, Role.SOURCE), _of_role(found, Role.SOURCE))
+        same = _match(_of_role(kept, Role.SOURCE), _of_role(found, Role.SOURCE), Role.SOURCE)
         equal = sum(_key(kept[old]) == _key(found[at]) for at, old in same.items())
         return equal, new_id == old_id
 
@@ -145,11 +146,12 @@ def _of_role(vertices: Vertices, role: Role) -> Vertices:
     return {at: vertex for at, vertex in vertices.items() if vertex.get("role") == role.value}
 
 
-def _match(old: Vertices, new: Vertices) -> dict[str, str]:
+def _match(old: Vertices, new: Vertices, role: Role) -> dict[str, str]:
     """The surest pairs first: a name given in both files, then place, then being the only one alike.
 
     What is the same in kind and identity comes before what merely has the same name or place: two sources that
-    changed places in the file keep their positions.
+    changed places in the file keep their positions. A sink that writes elsewhere now is another sink: neither the
+    token nor the save modes of the one before are its own.
     """
     matches: dict[str, str] = {}
 
@@ -171,6 +173,8 @@ def _match(old: Vertices, new: Vertices) -> dict[str, str]:
     pair(lambda at, o: same(at, o) and same_name(at, o))
     pair(lambda at, o: same(at, o) and at == o)
     pair(same)
+    if role is Role.SINK:
+        return matches
     pair(same_name)
     pair(lambda at, o: at == o)
     return matches
@@ -206,14 +210,18 @@ def _short(value: Json) -> str:
     return text if len(text) <= 120 else text[:117] + "…"
 
 
-def _tell_added(added: tuple[str, ...], new: Vertices, notes: list[str]) -> None:
+def _tell_added(added: Sequence[str], elsewhere: Vertices, new: Vertices, notes: list[str]) -> None:
+    """`elsewhere`: what sinks of the same place were, that write somewhere else now."""
     for at in added:
-        source = new[at]["role"] == Role.SOURCE.value
-        notes.append(f"{at}: is new" + (" and starts fresh" if source else ""))
+        if at in elsewhere:
+            said = f"{_difference(elsewhere[at], new[at], {})}; it begins as a new sink"
+        else:
+            said = "is new" + (" and starts fresh" if new[at]["role"] == Role.SOURCE.value else "")
+        notes.append(f"{at}: {said}")
 
 
 def _tell_gone(
-    gone: tuple[str, ...], old: Vertices, incompatible: list[str], notes: list[str]
+    gone: Sequence[str], old: Vertices, incompatible: list[str], notes: list[str]
 ) -> None:
     for at in gone:
         if old[at].get("role") == Role.SOURCE.value:

@@ -235,5 +235,6 @@ def _sorted(part: list[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
                 done[at] = None
             else:
                 waiting.append(at)
+        assert len(waiting) < len(left), "loops were told before this"
         left = waiting
     return list(done)

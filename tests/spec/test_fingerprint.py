@@ -140,6 +140,28 @@ def test_a_changed_sink_is_a_note() -> None:
     assert found.notes == ("sink-0-localfile: is new", "sink-0-console: the job has it no more")
 
 
+def test_a_sink_that_writes_elsewhere_is_another_sink() -> None:
+    before = job(A, B, sink="LocalFile { path = x }")
+
+    found = compare(before, before.replace("path = x", "path = y"))
+
+    assert "sink-0-localfile" not in found.matches
+    assert (found.added, found.gone) == (("sink-0-localfile",), ("sink-0-localfile",))
+    assert found.incompatible == ()
+    assert found.notes == (
+        'sink-0-localfile: \'path\' was "x" and is "y"; it begins as a new sink',
+    )
+
+
+def test_sinks_that_changed_places_keep_their_tokens() -> None:
+    x, y = "LocalFile { path = x }", "LocalFile { path = y }"
+
+    found = compare(job(A, B, sink=f"{x} {y}"), job(A, B, sink=f"{y} {x}"))
+
+    assert found.matches["sink-0-localfile"] == "sink-1-localfile"
+    assert found.matches["sink-1-localfile"] == "sink-0-localfile"
+
+
 def test_an_option_of_a_source_that_means_nothing_to_its_position_is_a_note() -> None:
     found = compare(job(A, B), job(jdbc("orders", output="a", more=", query = q"), B))
 
@@ -188,7 +210,8 @@ def test_pipelines_are_found_again_when_another_was_put_before_them() -> None:
     sink = "Console { plugin_input = %s }\n"
     before = f"source {{ {A} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} }}"
     new = jdbc("new", output="n")
-    after = f"source {{ {new} {A.replace('}', ', query = q }')} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} {sink % 'n'} }}"
+    other = A.replace("}", ", query = q }")
+    after = f"source {{ {new} {other} {B} }}\nsink {{ {sink % 'a'} {sink % 'b'} {sink % 'n'} }}"
 
     assert match_pipelines(fingerprints(before), fingerprints(after)) == {2: 1, 3: 2}
     assert match_pipelines(fingerprints(before), fingerprints(before)) == {1: 1, 2: 2}
