@@ -49,7 +49,11 @@ def parse_hocon(text: str, variables: Mapping[str, str] | None = None) -> Hocon:
     """Raises HoconError, and nothing else, whatever the text."""
     syntax = parse_syntax(text)
     resolver = _Resolver(syntax.root, variables or {})
-    root = resolver.resolve(syntax.root, ())
+    try:
+        root = resolver.resolve(syntax.root, ())
+    except RecursionError:
+        said = "references or repeated keys build on each other too many times over"
+        raise HoconError(1, said) from None
     assert root is not None
     assert isinstance(root.value, ConfigObject)
     return Hocon(

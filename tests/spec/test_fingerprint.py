@@ -60,6 +60,15 @@ def test_sources_that_changed_places_in_the_file_keep_theirs() -> None:
     assert (found.incompatible, found.added, found.gone) == ((), (), ())
 
 
+def test_sources_that_read_the_same_are_told_apart_by_their_names() -> None:
+    a, b = jdbc("orders", output="a"), jdbc("orders", output="b")
+
+    found = compare(job(a, b), job(b, a))
+
+    assert found.matches["source-0-jdbc"] == "source-1-jdbc"
+    assert found.matches["source-1-jdbc"] == "source-0-jdbc"
+
+
 def test_sources_without_names_are_found_by_what_they_read() -> None:
     plain = "source { %s }\nsink { Console {} }"
     before = of(plain % jdbc("orders"))

@@ -235,6 +235,20 @@ def test_references_that_multiply_come_to_an_end() -> None:
     assert "references make more than" in said_of(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"a{n} = ${{a{n + 1}}}" for n in range(3000)) + "\na3000 = 1",
+        "a = []\n" + "a += 1\n" * 3000,
+        "a = ${?x}\n" * 3000,
+        "\n".join(f"a{n} = {{ x = ${{a{n + 1}}} }}" for n in range(3000)) + "\na3000 = 1",
+    ],
+    ids=["a chain of references", "appending", "overriding", "objects within objects"],
+)
+def test_what_builds_on_itself_too_often_is_refused_and_nothing_breaks(text: str) -> None:
+    assert "build on each other too many times" in said_of(text)
+
+
 PIECES = st.sampled_from(
     [
         *('"', '"""', "{", "}", "[", "]", "${", "${?", "$", ":", "=", "+=", ",", "\n", " ", "#"),
