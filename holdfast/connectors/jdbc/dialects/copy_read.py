@@ -192,24 +192,31 @@ def decimals(precision: int, scale: int) -> Decoder:
     return decode
 
 
-@dataclass(frozen=True)
 class _Digits:
     """The base 10,000 digits of numerics."""
 
-    values: Values
-    weight: np.ndarray[Any, Any]
-    count: np.ndarray[Any, Any]
+    def __init__(
+        self, values: Values, weight: np.ndarray[Any, Any], count: np.ndarray[Any, Any]
+    ) -> None:
+        self._view = view_at_any_byte(values.buffer, ">u2")
+        self._first = values.at + 8
+        self._weight = weight
+        known = count if values.null is None else np.where(values.null, 0, count)
+        self._count = known.astype(np.uint64)
+        self.size = len(weight)
 
     def of(self, exponent: int) -> np.ndarray[Any, Any]:
         """The digit that stands for 10,000 ** exponent, 0 where there is none."""
-        index = self.weight - exponent
-        there = (index >= 0) & (index < self.count)
-        if self.values.null is not None:
-            there &= ~self.values.null
-        at = self.values.at + 8 + 2 * np.where(there, index, 0)
-        at = np.minimum(at, len(self.values.buffer) - 2)
-        found = view_at_any_byte(self.values.buffer, ">u2")[at].astype(np.uint64)
-        return np.where(there, found, np.uint64(0))
+        index = self._weight - exponent
+        there = index.view(np.uint64) < self._count
+        if not there.any():
+            return np.zeros(self.size, np.uint64)
+        at = self._first + (index << 1)
+        if there.all():
+            whole: np.ndarray[Any, Any] = self._view[at].astype(np.uint64)
+            return whole
+        some: np.ndarray[Any, Any] = self._view[np.where(there, at, 0)].astype(np.uint64) * there
+        return some
 
 
 def _join_digits(
@@ -221,7 +228,7 @@ def _join_digits(
         lowest = digits.of(-below)
         cut = np.uint64(10**spare)
         parts[0] = (parts[0] - lowest) // cut + lowest // cut
-    high = np.zeros(len(digits.weight), np.uint64)
+    high = np.zeros(digits.size, np.uint64)
     low_word = parts[-1]
     for index in range(len(parts) - 2, -1, -1):
         factor = 10 ** (16 - spare) if index == 0 else 10**16
