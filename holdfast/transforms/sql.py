@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobMode
+from holdfast.model.schema import KIND_COLUMN, RowKind
 from holdfast.spec.options import nearest, option
 from holdfast.transforms.base import TableFrame, Transform, TransformKind
 from holdfast.transforms.columns import carries_kinds
@@ -203,6 +204,7 @@ class Joined:
         kinds = any(carries_kinds(one.frame) for one in frames.values())
         if kinds:
             _expect_row_wise(self._query)
+            frames = {name: _with_kinds(one) for name, one in frames.items()}
         text = self._text_with_kinds if kinds else self._text
         first = frames[self._query.relations[0]]
         columns = [name for one in frames.values() for name in _names(one)]
@@ -267,7 +269,9 @@ def _views(frames: Mapping[str, DataFrame]) -> Iterator[None]:
         yield
     finally:
         for name, frame in frames.items():
-            frame.sparkSession.catalog.dropTempView(name)
+            # Not by `catalog.dropTempView`: it would unpersist a frame that several plans read.
+            inside: Any = frame.sparkSession
+            inside._jsparkSession.sessionState().catalog().dropTempView(name)
 
 
 def _after(query: Query, found: TableFrame, frame: DataFrame) -> TableFrame:
@@ -332,6 +336,16 @@ def _without_rows(found: TableFrame) -> TableFrame:
     from pyspark.sql import functions as F
 
     return replace(found, frame=found.frame.where(F.lit(False)))
+
+
+def _with_kinds(found: TableFrame) -> TableFrame:
+    """Rows without kinds are inserts."""
+    from pyspark.sql import functions as F
+
+    if carries_kinds(found.frame):
+        return found
+    insert = F.lit(RowKind.INSERT.value).cast("tinyint")
+    return replace(found, frame=found.frame.withColumn(KIND_COLUMN, insert))
 
 
 def _names(found: TableFrame) -> list[str]:

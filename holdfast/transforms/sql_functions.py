@@ -94,7 +94,7 @@ def rewrite_functions(tree: Any, write: Write, *, zeta: bool) -> None:
     """Change the calls within `tree`, innermost first. Raises FunctionProblem."""
     from sqlglot import exp
 
-    _name_projections(tree, write)
+    _name_projections(tree, write, zeta)
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Anonymous):
             text = _rewritten(_call_of(node, write), zeta)
@@ -110,17 +110,25 @@ def rewrite_functions(tree: Any, write: Write, *, zeta: bool) -> None:
             node.replace(exp.Var(this=text))
 
 
-def _name_projections(tree: Any, write: Write) -> None:
+def _name_projections(tree: Any, write: Write, zeta: bool) -> None:
     """An unnamed call keeps the name it would have had, whatever it is rewritten to."""
     from sqlglot import exp
 
     for select in tree.find_all(exp.Select):
         for one in list(select.expressions):
-            if isinstance(one, exp.Anonymous | exp.Extract | exp.AtTimeZone):
-                call = _call_of(one, write) if isinstance(one, exp.Anonymous) else None
-                if call is None or _rewritten(call, False) is not None:
-                    name = exp.to_identifier(write(one), quoted=True)
-                    one.replace(exp.Alias(this=one.copy(), alias=name))
+            if _changes(one, write, zeta):
+                name = exp.to_identifier(write(one), quoted=True)
+                one.replace(exp.Alias(this=one.copy(), alias=name))
+
+
+def _changes(one: Any, write: Write, zeta: bool) -> bool:
+    from sqlglot import exp
+
+    if isinstance(one, exp.Anonymous):
+        return _rewritten(_call_of(one, write), zeta) is not None
+    if isinstance(one, exp.Column):
+        return _bare(one) is not None
+    return isinstance(one, exp.Extract | exp.AtTimeZone)
 
 
 def _call_of(node: Any, write: Write) -> Call:

@@ -61,13 +61,19 @@ def parse_query(text: str, *, zeta: bool = False) -> Query:
     tree = _parse(text)
     if not isinstance(tree, exp.Query):
         raise QueryProblem("it is no SELECT. Write one SELECT statement")
-    rewrite_functions(tree, _write, zeta=zeta)
-    relations = tuple(dict.fromkeys(_name_of(table) for table in _tables(tree)))
+    relations = _relations(tree)
     if not relations:
         raise QueryProblem("it reads no table. Write FROM and the plugin_input, or FROM dual")
+    obstacle = _obstacle(tree)
     laterals = any(True for _ in tree.find_all(exp.Lateral))
-    multiplies = laterals or _row_obstacle(tree) is not None or _calls(tree, GENERATORS) is not None
-    return Query(tree, relations, _obstacle(tree), multiplies)
+    multiplies = laterals or obstacle is not None or _calls(tree, GENERATORS) is not None
+    rewrite_functions(tree, _write, zeta=zeta)
+    if _relations(tree) != relations:
+        raise QueryProblem(
+            "a SELECT stands within the arguments of a function of SeaTunnel's."
+            " Write it as a join, or use a function of Spark's"
+        )
+    return Query(tree, relations, obstacle, multiplies)
 
 
 def render_query(query: Query, views: Mapping[str, str], *, kinds: bool) -> str:
@@ -167,6 +173,10 @@ def _tables(tree: Any) -> Iterator[Any]:
             yield table
 
 
+def _relations(tree: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_name_of(table) for table in _tables(tree)))
+
+
 def _name_of(table: Any) -> str:
     return ".".join(part.name for part in table.parts)
 
@@ -209,6 +219,10 @@ def _row_obstacle(select: Any) -> str | None:
         return named.get(more[0], more[0].upper())
     if any(True for part in select.expressions for _ in part.find_all(exp.Window)):
         return "a window function"
+    where = select.args.get("where")
+    parts = [*select.expressions, *([where] if where else [])]
+    if any(True for part in parts for _ in part.find_all(exp.Query)):
+        return "a subquery"
     return _calls(select, AGGREGATES)
 
 

@@ -79,6 +79,8 @@ def test_kinds_travel_through_what_works_row_by_row(
         ("select id from fake union select id from fake", r"UNION \(write UNION ALL\)"),
         ("with c as (select id from fake) select id from c", "WITH"),
         ("select n from (select count(*) as n from fake) t", r"COUNT\(\)"),
+        ("select multi_if(count(*) > 1, 'many', 'few') as n from fake", r"COUNT\(\)"),
+        ("select id from fake where id in (select id from fake)", "a subquery"),
     ],
 )
 def test_what_needs_several_rows_is_fine_for_inserts_and_refused_for_kinds(
@@ -152,9 +154,13 @@ def test_a_union_of_two_inputs_carries_kinds(spark: SparkSession) -> None:
     other = Given("orders", {"id": "int"}, [{"id": 9, "__kind": "-D"}], output="orders", kinds=True)
     query = "select id from people union all select id from orders"
 
+    inserts = Given("orders", {"id": "int"}, [{"id": 9}], output="orders")
+
     (made,) = run(spark, "Sql", {"query": query}, [changed(), other])
+    (mixed,) = run(spark, "Sql", {"query": query}, [changed(), inserts])
 
     assert [row["__kind"] for row in made.rows] == [*KINDS, "-D"]
+    assert [row["__kind"] for row in mixed.rows] == [*KINDS, "+I"]
 
 
 def test_views_are_gone_when_the_query_is_planned(spark: SparkSession) -> None:
@@ -222,6 +228,7 @@ def test_what_is_wrong_with_names_is_told_in_one_line(
         ({"query": "select dateadd(a, 1, 'EON') from x"}, "does not know the unit 'EON'"),
         ({"query": "select regexp_like(a, 'b', 'q') from x"}, "does not know the flag 'q'"),
         ({"query": "select multi_if(a, b) from x"}, "MULTI_IF takes pairs"),
+        ({"query": "select week((select max(d) from y)) from x"}, "a SELECT stands within"),
         (
             {"table_transform": [{"table_path": "a", "query": "select 1 from a, b"}]},
             "reads several",
@@ -242,3 +249,27 @@ def test_transforms_of_several_pipelines_share_no_view(spark: SparkSession) -> N
     (first,), (second,) = one.apply(frames[:1]), other.apply(frames[1:])
 
     assert (first.frame.count(), second.frame.count()) == (2, 1)
+
+
+def test_a_frame_that_spark_keeps_is_kept_behind_a_view_and_read_from_there(
+    spark: SparkSession,
+) -> None:
+    transform = create("Sql", {"query": "select id from fake order by id"})
+    kept = given().frame(spark)
+    kept.frame.persist()
+
+    (made,) = transform.apply([kept])
+
+    plan: Any = made.frame
+    assert kept.frame.storageLevel.useMemory
+    assert "InMemoryTableScan" in plan._jdf.queryExecution().executedPlan().toString()
+    kept.frame.unpersist()
+
+
+def test_what_is_made_by_chance_is_made_anew_in_each_epoch(spark: SparkSession) -> None:
+    transform = create("Sql", {"query": "select uuid() as u from fake"})
+    epochs = [transform.apply([given().frame(spark)])[0].frame.toArrow() for _ in range(2)]
+
+    texts = {text for rows in epochs for text in rows.column("u").to_pylist()}
+
+    assert len(texts) == 4

@@ -291,11 +291,13 @@ def test_with_engine_zeta_the_functions_of_both_are_seatunnels(spark: SparkSessi
 
 
 def test_a_call_without_name_is_named_as_it_was_written(spark: SparkSession) -> None:
-    query = "select WEEK(ts), upper(s), EXTRACT(ISODOW FROM d), i from fake"
+    query = "select WEEK(ts), upper(s), EXTRACT(ISODOW FROM d), i, CURRENT_TIMESTAMP from fake"
 
     made = run_one(spark, "Sql", {"query": query}, Given("t", COLUMNS, [ROW]))
 
-    assert made.table.column_names == ["WEEK(ts)", "upper(s)", "EXTRACT(ISODOW FROM d)", "i"]
+    assert made.table.column_names == [
+        *("WEEK(ts)", "upper(s)", "EXTRACT(ISODOW FROM d)", "i", "CURRENT_TIMESTAMP")
+    ]
 
 
 def test_the_example_with_lateral_views_works(spark: SparkSession) -> None:
