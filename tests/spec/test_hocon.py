@@ -106,6 +106,8 @@ def test_dots_in_a_key_nest_and_quotes_keep_them_together() -> None:
         ("b = [1], a = ${b} [2]", [1, 2]),
         ("a = [1], a = ${a} [2], a = ${a} [3]", [1, 2, 3]),
         ("a { b = 1 }, a = ${a} { c = 2 }", {"b": 1, "c": 2}),
+        ("b { x = 1, z = 0 }, a = ${b}, a { y = 2, z = 3 }", {"x": 1, "z": 3, "y": 2}),
+        ("b = 5, a { x = 1 }, a = ${b}", 5),
         ("a = 1, a = ${?nowhere}", 1),
         ('a = "x"${?nowhere}"y"', "xy"),
         ("b { c = 1, d = ${b.c} }, a = ${b.d}", 1),
