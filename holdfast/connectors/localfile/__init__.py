@@ -44,8 +44,7 @@ SINK = Connector(
 Rows are staged in files that nobody sees (in `.holdfast` in the target, or in `tmp_path`), and made visible by a
 rename once the checkpoint that names them exists. Every name carries the job, the epoch and the attempt, also with
 `file_name_expression`; so a job that goes back to an older checkpoint takes back the files of later epochs, by
-looking through the target. Files that somebody has renamed or moved away are not found then. The job id is what tells
-a job's files: give each job its own.
+looking through the target. Files that somebody has renamed or moved away are not found then.
 
 Files are a log of rows: rows of every kind (+I -U +U -D) are written alike, as they come. canal_json, debezium_json
 and maxwell_json carry the kind; `RowKindExtractor` makes a column of it.

@@ -28,8 +28,13 @@ def key_of(job_id: str, location: str) -> str:
 
 def transaction_id(scope: StageScope) -> str:
     """Of one try of one task."""
-    key = key_of(scope.job_id, scope.location)
+    key = f"{key_of(scope.job_id, scope.location)}_{plain_lineage(scope.lineage)}"
     return f"T_{key}_{scope.epoch}_{scope.attempt}_{scope.task}_{secrets.token_hex(4)}"
+
+
+def plain_lineage(lineage: str) -> str:
+    """As a part of names."""
+    return re.sub(r"[^A-Za-z0-9]", "", lineage) or "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,10 @@ class Published:
     attempt: int
 
 
-def parse_name(name: str, key: str) -> Published | None:
-    """None for names that are not of this sink."""
-    found = re.search(rf"T_{re.escape(key)}_(\d+)_(\d+)_\d+_[0-9a-f]{{8}}", name)
+def parse_name(name: str, key: str, lineage: str) -> Published | None:
+    """None for names that are not of this sink and lineage."""
+    own = f"{re.escape(key)}_{plain_lineage(lineage)}"
+    found = re.search(rf"T_{own}_(\d+)_(\d+)_\d+_[0-9a-f]{{8}}", name)
     return Published(int(found.group(1)), int(found.group(2))) if found else None
 
 

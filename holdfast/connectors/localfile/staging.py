@@ -1,7 +1,7 @@
 """Staged files on their way to being seen: found again, published, discarded, taken back.
 
-    <staging>/<key>/<attempt>/<epoch>/<task>-<id>/0 1 2 … manifest.json
-    <target>/.holdfast/<key>/published/<epoch>      the newest epoch that is published whole
+    <staging>/<key>/<lineage>/<attempt>/<epoch>/<task>-<id>/0 1 2 … manifest.json
+    <target>/.holdfast/<key>/published/<lineage>/<epoch>      the newest epoch that is published whole
 
 A token names folders only, so that it stays small; a folder's manifest, written last, names where each file goes.
 Publishing is a rename of each file. Whoever finds a file no longer staged knows that it was renamed before, since
@@ -23,9 +23,10 @@ from holdfast.connectors.base import (
     Token,
     token_attempt,
     token_epoch,
+    token_lineage,
     token_parts,
 )
-from holdfast.connectors.localfile.naming import key_of, parse_name
+from holdfast.connectors.localfile.naming import key_of, parse_name, plain_lineage
 from holdfast.connectors.localfile.options import SinkOptions, fixed_part, plain_path
 from holdfast.connectors.localfile.storage import OWN_FOLDER, FileNotThere, Storage
 from holdfast.model.errors import Terminal
@@ -64,7 +65,10 @@ class Staging:
     def folder(self, scope: StageScope, transaction: str) -> str:
         """For one try of one task; never used twice."""
         name = f"{scope.task}-{transaction.rsplit('_', 1)[-1]}"
-        return f"{self.root}/{scope.attempt}/{scope.epoch}/{name}"
+        return f"{self._of(scope.lineage)}/{scope.attempt}/{scope.epoch}/{name}"
+
+    def _of(self, lineage: str) -> str:
+        return f"{self.root}/{plain_lineage(lineage)}"
 
     def seal(self, folder: str, task: int, files: list[StagedFile]) -> JsonObject:
         """All of a task's files are on disk: say so, and what goes into the token."""
@@ -78,14 +82,14 @@ class Staging:
         }
 
     def publish(self, token: Token) -> None:
-        attempt, epoch = token_attempt(token), token_epoch(token)
-        under = f"{self.root}/{attempt}/{epoch}"
+        attempt, epoch, lineage = token_attempt(token), token_epoch(token), token_lineage(token)
+        under = f"{self._of(lineage)}/{attempt}/{epoch}"
         targets: set[str] = set()
         for part in token_parts(token):
             folder = f"{under}/{part['folder']}"
             files = self._files_in(folder)
             if files is None:
-                if not self._is_published(epoch):
+                if not self._is_published(lineage, epoch):
                     raise StagedRowsGone(
                         f"Cannot publish epoch {epoch}: its staged files in {folder} are gone and"
                         " were not published. Restore from an older checkpoint, and keep tmp_path"
@@ -97,27 +101,30 @@ class Staging:
                 targets.add(os.path.dirname(file.target))
         for target in sorted(targets):
             self.storage.sync(target)
-        self._mark(epoch)
+        self._mark(lineage, epoch)
         self.storage.remove(under)
 
     def discard(self, claim: Claim) -> None:
-        """What attempts older than the claim's staged, but for the tip's token."""
-        kept = (token_attempt(claim.keep), token_epoch(claim.keep)) if claim.keep else None
-        for attempt in _numbers(self.storage.children(self.root)):
+        """What attempts older than the claim's staged, but for the tip's token. Other lineages are left alone."""
+        own, keep = self._of(claim.lineage), claim.keep
+        kept = None
+        if keep is not None and token_lineage(keep) == claim.lineage:
+            kept = (token_attempt(keep), token_epoch(keep))
+        for attempt in _numbers(self.storage.children(own)):
             if attempt >= claim.attempt:
                 continue
-            for epoch in _numbers(self.storage.children(f"{self.root}/{attempt}")):
+            for epoch in _numbers(self.storage.children(f"{own}/{attempt}")):
                 if (attempt, epoch) != kept:
-                    self.storage.remove(f"{self.root}/{attempt}/{epoch}")
-            if not self.storage.children(f"{self.root}/{attempt}"):
-                self.storage.remove(f"{self.root}/{attempt}")
+                    self.storage.remove(f"{own}/{attempt}/{epoch}")
+            if not self.storage.children(f"{own}/{attempt}"):
+                self.storage.remove(f"{own}/{attempt}")
 
     def rewind(self, claim: Claim, epoch: int) -> None:
         """Staged files go first: an older attempt that is still publishing can then add nothing more."""
         self.discard(claim)
         folders: set[str] = set()
         for path in self.storage.find_files(self.target):
-            found = parse_name(os.path.basename(path), self.key)
+            found = parse_name(os.path.basename(path), self.key, claim.lineage)
             if found and found.epoch > epoch and found.attempt < claim.attempt:
                 self.storage.remove(path)
                 folders.add(os.path.dirname(path))
@@ -131,18 +138,20 @@ class Staging:
             return None
         return [StagedFile(*file) for file in found["files"]]
 
-    def _is_published(self, epoch: int) -> bool:
-        return any(number >= epoch for number in _numbers(self._marks()))
+    def _is_published(self, lineage: str, epoch: int) -> bool:
+        marks = self.storage.children(self._marks_of(lineage))
+        return any(number >= epoch for number in _numbers(marks))
 
-    def _mark(self, epoch: int) -> None:
+    def _mark(self, lineage: str, epoch: int) -> None:
         """One mark stays: a later epoch is only ever published behind this one."""
-        self.storage.write(f"{self.home}/{_MARKS}/{epoch}", b"")
-        for number in _numbers(self._marks()):
+        marks = self._marks_of(lineage)
+        self.storage.write(f"{marks}/{epoch}", b"")
+        for number in _numbers(self.storage.children(marks)):
             if number < epoch:
-                self.storage.remove(f"{self.home}/{_MARKS}/{number}")
+                self.storage.remove(f"{marks}/{number}")
 
-    def _marks(self) -> list[str]:
-        return self.storage.children(f"{self.home}/{_MARKS}")
+    def _marks_of(self, lineage: str) -> str:
+        return f"{self.home}/{_MARKS}/{plain_lineage(lineage)}"
 
 
 def staging_for(storage: Storage, options: SinkOptions, job_id: str, location: str) -> Staging:

@@ -213,7 +213,7 @@ def shown_files(folder: Path) -> list[Path]:
 def hidden_files(folder: Path) -> list[Path]:
     """What is left in our own folder, but for marks."""
     own = folder / ".holdfast"
-    return sorted(p for p in own.rglob("*") if p.is_file() and p.parent.name != "published")
+    return sorted(p for p in own.rglob("*") if p.is_file() and "published" not in p.parts)
 
 
 def moment(*parts: int) -> dt.datetime:

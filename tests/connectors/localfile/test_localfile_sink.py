@@ -249,7 +249,7 @@ class KilledSink(RuleBasedStateMachine):
     def publish_a_part(self, count: int) -> None:
         assert self.tip is not None
         staging = self._sink()._staging
-        under = Path(staging.root) / str(self.tip["attempt"]) / str(self.tip["epoch"])
+        under = Path(staging.root) / "0" / str(self.tip["attempt"]) / str(self.tip["epoch"])
         for part in token_parts(self.tip):
             folder = under / str(part["folder"])
             for file in (staging._files_in(str(folder)) or [])[:count]:
