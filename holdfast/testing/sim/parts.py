@@ -1,0 +1,177 @@
+"""What simulated jobs read and write: sources whose rows follow from their number, a sink in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from holdfast.connectors.base import (
+    Budget,
+    Connector,
+    Context,
+    Guarantee,
+    Position,
+    Probe,
+    ReadPlan,
+    ReadTask,
+    SourceBase,
+    StageScope,
+    TableBatch,
+)
+from holdfast.model.errors import SinkRejected, Transient
+from holdfast.model.json import Json
+from holdfast.model.schema import Table
+from holdfast.spec.options import option
+from holdfast.testing.model_log import log_table
+from holdfast.testing.model_sink import ModelSink, Part
+from holdfast.testing.sim.engine import Engine
+
+
+@dataclass(frozen=True)
+class TickOptions:
+    """Of the ticking source."""
+
+    table: str = option("Its name.", default="t", identity=True)
+    rows: int = option("How many rows it has; 0: it never ends.", default=0, identity=True)
+    every_ms: int = option("A row comes so often.", default=100)
+
+
+class TickSource(SourceBase):
+    """A row each so many milliseconds of virtual time, from a start that is the same for all."""
+
+    def __init__(self, options: TickOptions, engine: Engine, fails: list[float]) -> None:
+        self.options = options
+        self.bounded = options.rows > 0
+        self._engine = engine
+        self._fails = fails
+
+    def tables(self) -> Sequence[Table]:
+        return [log_table(self.options.table)]
+
+    def start(self) -> Position:
+        return {"next": 0}
+
+    def plan(self, position: Position, budget: Budget) -> ReadPlan | None:
+        first = int(str(position["next"]))
+        there = int(self._engine.now_ms // self.options.every_ms) + 1
+        if self.options.rows:
+            there = min(there, self.options.rows)
+        until = min(there, first + budget.rows_max)
+        end: Position = {"next": until}
+        if self.options.rows and until >= self.options.rows:
+            end["done"] = True
+        if until <= first:
+            return ReadPlan((), end) if end.get("done") else None
+        task = ReadTask({"first": first, "until": until}, self.options.table)
+        return ReadPlan((task,), end, rows_estimate=until - first)
+
+    def read(self, task: ReadTask, budget: Budget) -> Iterator[TableBatch]:
+        if self._fails and self._engine.random.random() < self._fails[0]:
+            raise Transient("Cannot read: the source's connection was lost.")
+        ids = list(range(int(str(task.payload["first"])), int(str(task.payload["until"]))))
+        batch = pa.record_batch(
+            {"id": pa.array(ids, pa.int64()), "text": [f"row {id_}" for id_ in ids]}
+        )
+        yield TableBatch(self.options.table, batch)
+
+    def probe(self, position: Position) -> Probe:
+        return Probe(True, "its rows can be made again")
+
+
+@dataclass
+class SinkMemory:
+    """What a sink of one job holds, across all processes."""
+
+    staged: dict[Part, list[Json]] = field(default_factory=dict)
+    visible: dict[Part, list[Json]] = field(default_factory=dict)
+    gone: set[Part] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+
+    def ids(self, table: str) -> list[int]:
+        """In the order in which they were read."""
+        return [
+            int(str(row[2]))
+            for part in sorted(self.visible)
+            for row in self.visible[part]
+            if isinstance(row, list) and row[0] == table
+        ]
+
+
+class MemoryStore:
+    """As `SinkStore`, in memory."""
+
+    def __init__(self, memory: SinkMemory, job_id: str, location: str) -> None:
+        self.memory = memory
+        self._own = (job_id, location)
+
+    def visible_rows(self) -> list[list[Json]]:
+        return [row for p in sorted(self.memory.visible) for row in self.memory.visible[p]]  # type: ignore[misc]
+
+    def list_parts(self, kind: str) -> list[Part]:
+        found: Mapping[Part, object] | set[Part] = getattr(self.memory, kind)
+        return sorted(found)
+
+    def record(self, call: str, **facts: Json) -> None:
+        return None
+
+    def judge_scope(self, scope: StageScope, part: Part) -> None:
+        if part in self.memory.staged or part in self.memory.visible:
+            self._blame(f"{part.name} was staged twice")
+
+    def write_staged(self, part: Part, rows: list[Json]) -> None:
+        self.memory.staged[part] = rows
+
+    def show(self, part: Part) -> None:
+        rows = self.memory.staged.pop(part, None)
+        if rows is not None:
+            self.memory.visible[part] = rows
+        elif part not in self.memory.visible:
+            if part not in self.memory.gone:
+                self._blame(f"{part.name} was published and never staged")
+            raise SinkRejected(f"Cannot publish {part.name}: it is not there.")
+
+    def bury(self, kind: str, part: Part) -> None:
+        self.memory.gone.add(part)
+        self.remove(kind, part)
+
+    def remove(self, kind: str, part: Part) -> None:
+        getattr(self.memory, kind).pop(part, None)
+
+    def _blame(self, said: str) -> None:
+        self.memory.violations.append(said)
+
+
+@dataclass(frozen=True)
+class SimSinkOptions:
+    """Of the sink in memory."""
+
+    folder: str = option("Its name.", default="sink", identity=True)
+    rewindable: bool = option("Whether it takes back.", default=True)
+    overlaps: bool = option("Whether epochs may overlap.", default=False)
+
+
+def sim_connectors(
+    engine: Engine, memory_of: dict[tuple[str, str], SinkMemory], fails: list[float]
+) -> list[Connector]:
+    def make_source(options: TickOptions, context: Context) -> TickSource:
+        return TickSource(options, engine, fails)
+
+    def make_sink(options: SimSinkOptions, context: Context) -> ModelSink:
+        sink = ModelSink(options, context)  # type: ignore[arg-type]
+        memory = memory_of.setdefault((context.job_id, context.location), SinkMemory())
+        sink.store = MemoryStore(memory, context.job_id, context.location)  # type: ignore[assignment]
+        return sink
+
+    return [
+        Connector("Tick", "source", TickOptions, make_source, "Rows that come with time."),
+        Connector(
+            "Memory",
+            "sink",
+            SimSinkOptions,
+            make_sink,
+            "A two-phase sink in memory.",
+            guarantee=lambda options: (Guarantee.EXACTLY_ONCE, ""),
+        ),
+    ]
