@@ -197,19 +197,18 @@ def read_files(folder: Path) -> list[tuple[object, ...]]:
 
 def _is_leftover(path: Path) -> bool:
     """A staged file. The marks of what was published last are no rows."""
-    return path.is_file() and ".holdfast" in path.parts and path.parent.name != "published"
+    return path.is_file() and ".holdfast" in path.parts and "published" not in path.parts
 
 
 def _compare(where: str, found: list[tuple[object, ...]], wanted: list[tuple[int, str]]) -> None:
     if found == wanted:
         return
-    missing, beyond = (
-        sorted(set(wanted) - set(found))[:3],
-        [r for r in found if r not in set(wanted)],
-    )
+    known, expected = set(found), set(wanted)
+    missing = [row for row in wanted if row not in known][:3]
+    beyond = [row for row in found if row not in expected][:3]
     raise AssertionError(
         f"{where}: {len(found)} rows and not {len(wanted)};"
-        f" missing {missing}, beyond {beyond[:3]}, or doubled"
+        f" missing {missing}, beyond {beyond}, or doubled"
     )
 
 

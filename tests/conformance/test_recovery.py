@@ -61,7 +61,7 @@ def test_files_recover_from_every_point(kind: str, tmp_path: Path) -> None:
 
         def leftovers() -> list[str]:
             hidden = [path for path in target.glob(".*/**/*") if path.is_file()]
-            return [str(path) for path in hidden if path.parent.name != "published"]
+            return [str(path) for path in hidden if "published" not in path.parts]
 
         return RecoveryCase((LOCAL_FILE, options), visible, leftovers)
 
