@@ -24,7 +24,11 @@ from holdfast.model.schema import KIND_COLUMN
         (1.5, pa.float64(), "1.5"),
         (float("nan"), pa.float64(), "null"),
         (float("-inf"), pa.float32(), "null"),
-        (Decimal("1234567890123456789012345.50"), pa.decimal128(38, 2), "1234567890123456789012345.50"),
+        (
+            Decimal("1234567890123456789012345.50"),
+            pa.decimal128(38, 2),
+            "1234567890123456789012345.50",
+        ),
         ("a", pa.string(), '"a"'),
         ('q" \\ \n ü \x01', pa.string(), '"q\\" \\\\ \\n ü \\u0001"'),
         (b"\x00\xff", pa.binary(), '"AP8="'),
@@ -36,7 +40,11 @@ from holdfast.model.schema import KIND_COLUMN
         ([("a", 1), ('"', None)], pa.map_(pa.string(), pa.int32()), '{"a":1,"\\"":null}'),
         ([(7, ["x"])], pa.map_(pa.int32(), pa.list_(pa.string())), '{"7":["x"]}'),
         ([(dt.date(2024, 1, 2), 1)], pa.map_(pa.date32(), pa.int32()), '{"2024-01-02":1}'),
-        ({"x": 1, "y": None}, pa.struct([("x", pa.int8()), ("y", pa.string())]), '{"x":1,"y":null}'),
+        (
+            {"x": 1, "y": None},
+            pa.struct([("x", pa.int8()), ("y", pa.string())]),
+            '{"x":1,"y":null}',
+        ),
         (None, pa.null(), "null"),
     ],
 )
@@ -52,7 +60,9 @@ def test_every_type_has_its_json_also_beside_nulls_and_in_slices(
 
 
 def test_a_row_is_an_object_without_its_kind() -> None:
-    batch = pa.record_batch({"a": [1, 2], KIND_COLUMN: pa.array([0, 3], pa.int8()), 'b"': ["x", None]})
+    batch = pa.record_batch(
+        {"a": [1, 2], KIND_COLUMN: pa.array([0, 3], pa.int8()), 'b"': ["x", None]}
+    )
 
     assert rows_as_json(batch).to_pylist() == ['{"a":1,"b\\"":"x"}', '{"a":2,"b\\"":null}']
 

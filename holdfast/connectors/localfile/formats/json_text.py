@@ -58,6 +58,18 @@ def join_texts(*parts: Any) -> pa.Array:
     return pc.binary_join_element_wise(*typed, pa.scalar("", TEXT))
 
 
+def holds_any(text: pa.Array, *signs: str) -> bool:
+    """Whether any value may hold any of these: by one search through the bytes of all, which is fast."""
+    data = lines_of(text)
+    return any(sign.encode() in data for sign in signs)
+
+
+def holds_control(text: pa.Array) -> bool:
+    import numpy as np
+
+    return bool(np.any(np.frombuffer(lines_of(text), dtype=np.uint8) < 0x20))
+
+
 def _values(column: pa.Array, formats: TextFormats) -> pa.Array:
     type_ = column.type
     if pa.types.is_map(type_):
@@ -111,10 +123,10 @@ def _compact(column: pa.Array) -> pa.Array:
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    if not pc.any(pc.match_substring_regex(text, r'["\\\x00-\x1f]')).as_py():
+    if not holds_any(text, '"', "\\") and not holds_control(text):
         return text
     text = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-    if not pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
+    if not holds_control(text):
         return text
     for code in range(0x20):
         sign = chr(code)

@@ -85,7 +85,7 @@ def _moments(column: pa.Array, java: str | None) -> pa.Array:
     zone = "Z" if pa.types.is_timestamp(column.type) and column.type.tz else ""
     if zone:
         text = pc.replace_substring(text, "Z", "")
-    text = pc.replace_substring_regex(text, r"\.?0*$", "")
+    text = pc.ascii_rtrim(pc.ascii_rtrim(text, "0"), ".")
     return pc.binary_join_element_wise(text, _text(zone), _text("")) if zone else text
 
 
