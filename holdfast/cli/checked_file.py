@@ -6,11 +6,13 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.cli.job_file import parse_variables, read_text
+from holdfast.cli.job_file import parse_text, read_job_text
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
 from holdfast.spec.catalog import Catalog
-from holdfast.spec.parse import Parsed, parse_job
+from holdfast.spec.config import Problem
+from holdfast.spec.includes import JobText
+from holdfast.spec.parse import Parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +21,22 @@ class CheckedFile:
 
     path: Path
     parsed: Parsed
+    """Its lines are those of `text`."""
+    text: JobText
+
+    def problems(self) -> list[Problem]:
+        """Every problem, with the line of its own file."""
+        return [self.text.located(problem) for problem in self.parsed.problems]
+
+    def notes(self) -> list[Problem]:
+        return [self.text.located(note) for note in self.parsed.notes]
 
     def problem_lines(self) -> list[str]:
         """Every problem, as `file:line: what`."""
-        return [self._place(problem.line, problem.said) for problem in self.parsed.problems]
+        return [self._told(problem, problem.said) for problem in self.problems()]
 
     def note_lines(self) -> list[str]:
-        return [self._place(note.line, f"note: {note.said}") for note in self.parsed.notes]
+        return [self._told(note, f"note: {note.said}") for note in self.notes()]
 
     def count(self) -> str:
         number = len(self.parsed.problems)
@@ -38,8 +49,9 @@ class CheckedFile:
             raise ConfigError(f"Cannot read {self.path}: it has {self.count()}.\n{lines}")
         return self.parsed.spec
 
-    def _place(self, line: int | None, said: str) -> str:
-        return f"{self.path}:{line}: {said}" if line else f"{self.path}: {said}"
+    def _told(self, problem: Problem, said: str) -> str:
+        file = problem.file or self.path
+        return f"{file}:{problem.line}: {said}" if problem.line else f"{file}: {said}"
 
 
 def add_checked_file(parser: argparse.ArgumentParser) -> None:
@@ -58,10 +70,5 @@ def add_checked_file(parser: argparse.ArgumentParser) -> None:
 
 def open_checked_file(args: argparse.Namespace, catalog: Catalog) -> CheckedFile:
     """Raises ConfigError where the file or a variable cannot be read at all."""
-    parsed = parse_job(
-        read_text(args.job),
-        name=args.job.name,
-        variables=parse_variables(args.variable),
-        catalog=catalog,
-    )
-    return CheckedFile(args.job, parsed)
+    text = read_job_text(args.job)
+    return CheckedFile(args.job, parse_text(text, args.job, args.variable, catalog), text)

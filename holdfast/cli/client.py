@@ -8,7 +8,7 @@ import os
 from typing import Any, TextIO
 from urllib.parse import urlencode
 
-from holdfast.cli.job_file import parse_variables, read_text
+from holdfast.cli.job_file import parse_variables, read_whole_text
 from holdfast.model.errors import ConfigError, ExitCode, Transient
 from holdfast.outside.clock import RealClock
 from holdfast.outside.ids import new_id
@@ -72,7 +72,7 @@ def submit_job(args: argparse.Namespace, out: TextIO) -> int:
         "restore": args.restore or "",
     }
     query |= {f"variable.{k}": v for k, v in parse_variables(args.variable).items()}
-    text = read_text(path)
+    text = read_whole_text(path)
     given = {name: value for name, value in query.items() if value}
     found = _ask(args, "POST", f"/submit-job?{urlencode(given)}", text)
     out.write(f"{found['jobId']}\n")

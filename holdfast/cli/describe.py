@@ -106,8 +106,8 @@ def to_json(described: Described) -> JsonObject:
     found: JsonObject = {
         "file": str(file.path),
         "ok": file.parsed.spec is not None,
-        "problems": [_problem(p) for p in file.parsed.problems],
-        "notes": [_problem(p) for p in file.parsed.notes],
+        "problems": [_problem(p) for p in file.problems()],
+        "notes": [_problem(p) for p in file.notes()],
     }
     spec = file.parsed.spec
     if spec is not None:
@@ -121,7 +121,8 @@ def to_json(described: Described) -> JsonObject:
 
 
 def _problem(problem: Problem) -> JsonObject:
-    return {"line": problem.line, "said": problem.said}
+    place: JsonObject = {"line": problem.line, "said": problem.said}
+    return place if problem.file is None else {**place, "file": problem.file}
 
 
 def _vertex(vertex: Vertex, described: Described) -> JsonObject:

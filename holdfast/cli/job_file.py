@@ -12,7 +12,9 @@ from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
 from holdfast.node import derive_job_id
 from holdfast.runtime.catalog import Catalog
+from holdfast.spec.catalog import Catalog as Declarations
 from holdfast.spec.env import parse_job_id
+from holdfast.spec.includes import JobText, as_it_is, include_files
 from holdfast.spec.parse import Parsed, parse_job
 
 
@@ -61,19 +63,18 @@ def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
     """Raises JobFileWrong with every problem, each on a line of its own."""
-    parsed = parse_job(
-        read_text(args.job),
-        name=args.job.name,
-        variables=parse_variables(args.variable),
-        catalog=catalog,
+    text = read_job_text(args.job)
+    parsed = parse_text(text, args.job, args.variable, catalog)
+    parsed = replace(
+        parsed,
+        problems=[text.located(problem) for problem in parsed.problems],
+        notes=[text.located(note) for note in parsed.notes],
     )
     if parsed.spec is None:
-        problems = "\n".join(f"  {args.job}:{p.line or 1}: {p.said}" for p in parsed.problems)
-        count = len(parsed.problems)
-        found = f"it has {count} problem{'s' if count > 1 else ''}"
-        raise JobFileWrong(
-            f"Cannot run {args.job}: {found}. Mend them and run it again.\n{problems}"
-        )
+        places = [f"  {p.file or args.job}:{p.line or 1}: {p.said}" for p in parsed.problems]
+        what = "1 problem. Mend it" if len(places) == 1 else f"{len(places)} problems. Mend them"
+        problems = "\n".join(places)
+        raise JobFileWrong(f"Cannot run {args.job}: it has {what} and run it again.\n{problems}")
     spec = parsed.spec
     if args.name:
         spec = replace(spec, env=replace(spec.env, job_name=args.name))
@@ -96,6 +97,40 @@ def _read_job_id(given: str) -> str:
         return parse_job_id(given)
     except ValueError as wrong:
         raise ConfigError(f"Cannot read job id {given!r}: {wrong}.") from wrong
+
+
+def parse_text(text: JobText, path: Path, variables: list[str], catalog: Declarations) -> Parsed:
+    """Lines are those of the whole text, with all it includes: `text` knows where they stand."""
+    given = parse_variables(variables)
+    if text.problem is not None:
+        return Parsed(None, [text.problem], text.notes)
+    parsed = parse_job(text.text, name=path.name, variables=given, catalog=catalog)
+    return replace(parsed, notes=[*text.notes, *parsed.notes])
+
+
+def read_job_text(path: Path) -> JobText:
+    """A job file and the files that it includes, which lie beside it or where their paths say."""
+    text = read_text(path)
+    if path.suffix.lower() == ".sql":
+        return as_it_is(str(path), text)
+    return include_files(str(path), text, _read_included)
+
+
+def read_whole_text(path: Path) -> str:
+    """To be handed over: the cluster knows nothing of files that lie here."""
+    text = read_job_text(path)
+    if text.problem is not None:
+        wrong = text.located(text.problem)
+        raise ConfigError(f"Cannot read {wrong.file or path}, line {wrong.line}: {wrong.said}.")
+    return text.text
+
+
+def _read_included(including: str, named: str) -> tuple[str, str] | None:
+    target = Path(including).parent / named
+    for path in (target, *(Path(f"{target}.{ending}") for ending in ("conf", "json"))):
+        if path.is_file():
+            return str(path), read_text(path)
+    return None
 
 
 def read_text(path: Path) -> str:

@@ -64,8 +64,12 @@ class Problem:
 
     line: int | None
     said: str
+    file: str | None = None
+    """Where it stands in a file that the job file includes."""
 
     def __str__(self) -> str:
+        if self.file is not None:
+            return f"{self.file}, line {self.line}: {self.said}"
         return f"line {self.line}: {self.said}" if self.line else self.said
 
 

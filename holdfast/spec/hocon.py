@@ -106,12 +106,14 @@ class _Resolver:
         if self._spent > TEXT_MAX:
             raise HoconError(line, f"references make more than {TEXT_MAX} characters of this file")
 
-    def _fields(self, node: Fields, path: Path) -> ConfigValue:
+    def _fields(self, node: Fields, path: Path) -> ConfigValue | None:
         made = ConfigObject(node.line)
         for key, inner in node.entries.items():
             found = self.resolve(inner, (*path, key))
             if found is not None:
                 made.entries[key] = found
+        if node.by_path and not made.entries:
+            return None
         return ConfigValue(made, node.line)
 
     def _items(self, items: list[Node], line: int, path: Path) -> ConfigValue:
@@ -221,7 +223,8 @@ class _Resolver:
             items = [i for value in solid if isinstance(value.value, list) for i in value.value]
             return ConfigValue(items, node.line)
         if any(isinstance(value.value, list | ConfigObject) for value in solid):
-            raise HoconError(node.line, "text, lists and objects cannot be joined in one value")
+            said = "text, lists and objects cannot be joined in one value: a comma or a new line is missing"
+            raise HoconError(node.line, said)
         text = "".join(_text_of(value) for value, _ in parts)
         self._spend(len(text), node.line)
         return ConfigValue(text, node.line)

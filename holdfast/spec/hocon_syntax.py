@@ -68,6 +68,8 @@ class Items:
 class Fields:
     line: int
     entries: dict[str, Node] = field(default_factory=dict)
+    by_path: bool = False
+    """Made for a key with dots alone: `a.b = ${?x}` leaves no `a` where there is no x."""
 
 
 @dataclass(slots=True)
@@ -237,7 +239,9 @@ class _Parser:
 
     def _key(self) -> tuple[str, ...]:
         if _INCLUDE.match(self._text, self._at):
-            raise self._error("'include' is not supported: put everything into one file")
+            raise self._error(
+                "'include' needs files, and there are none here: put everything into one text"
+            )
         start = self._line
         pieces: list[list[_KeyPart]] = [[]]
         while True:
@@ -318,7 +322,8 @@ class _Parser:
             self._at = found.end()
             return _Word(found.group(), self._line, found.group())
         if sign and sign in ":=\\":
-            raise self._error(f"{sign!r} cannot stand in a value without quotes around it")
+            hint = ", or a comma or a new line is missing" if sign == "=" else ""
+            raise self._error(f"{sign!r} cannot stand in a value without quotes around it{hint}")
         return None
 
     def _reference(self) -> Reference:
@@ -479,7 +484,7 @@ def _inner(fields: Fields, key: str, line: int) -> Fields:
         return found
     if isinstance(found, Override) and isinstance(found.later, Fields):
         return found.later
-    made = Fields(line)
+    made = Fields(line, by_path=True)
     fields.entries[key] = made if found is None else Override(found, made, line)
     return made
 

@@ -139,3 +139,15 @@ def test_looking_at_every_connector_loads_neither_spark_nor_a_driver() -> None:
     )
 
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_problems_of_included_files_are_told_with_their_own_lines(tmp_path: Path) -> None:
+    write(tmp_path, "job.mode = BATCH\nparallelism = two", "common.conf")
+    sink = "\nsink { Ledger { plugin_input = no, book = x } }"
+    path = write(tmp_path, 'env { include "common" }\nsource { Ledger { book = b } }' + sink)
+
+    code, printed = call(check, path)
+
+    assert code == 3
+    assert f"{tmp_path}/common.conf:2: env: option 'parallelism'" in printed
+    assert f"{path}:3: note: sink Ledger: nothing is named 'no'" in printed

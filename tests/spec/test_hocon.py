@@ -124,6 +124,10 @@ def test_an_optional_reference_to_nothing_leaves_no_key() -> None:
     assert read("a = ${?nowhere}, b = [${?nowhere}, 1]") == {"b": [1]}
 
 
+def test_nor_a_key_before_its_dots() -> None:
+    assert read("a.b.c = ${?x}, d { e = ${?x} }") == {"d": {}}
+
+
 def test_a_variable_that_was_handed_in_comes_before_the_file() -> None:
     assert read("rows = 1, a = ${rows}", rows="2")["a"] == "2"
 
@@ -211,7 +215,9 @@ def test_a_key_given_twice_with_another_value_is_told() -> None:
         ("a = ${}", 1, "expected a name"),
         ("a..b = 1", 1, "nothing between two dots"),
         ("= 1", 1, "expected a key, found '= 1'"),
-        ('a = 1\ninclude "b.conf"', 2, "'include' is not supported"),
+        ('a = 1\ninclude "b.conf"', 2, "'include' needs files"),
+        ("a = x b = 2", 1, "or a comma or a new line is missing"),
+        ("a = x { b = 2 }", 1, "a comma or a new line is missing"),
         ("a = ${b}\nb = ${a}", 1, "refers to itself"),
         ("a = ${a}", 1, "refers to itself"),
         ("a { b = ${a} }", 1, "refers to itself"),
