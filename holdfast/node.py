@@ -29,8 +29,9 @@ from holdfast.runtime.restore import Start
 from holdfast.runtime.session import SparkHost, SparkSettings
 from holdfast.runtime.stop import StopSignal
 from holdfast.runtime.watch import NoWatch, Watch
+from holdfast.solo import JobResult, run_job
 from holdfast.worker.attempts import WorkerOutside
-from holdfast.worker.pipelines import JobResult, find_starts, run_job
+from holdfast.worker.restoring import find_starts
 
 
 class NothingKept(Terminal):

@@ -15,7 +15,7 @@ from holdfast.model.checkpoints import Checkpoint, Count
 from holdfast.model.restore import RestoreReport
 from holdfast.outside.clock import Clock
 from holdfast.runtime.watch import EpochCommitted, EpochStaged, Watch
-from holdfast.worker.pipelines import JobEnd, JobResult
+from holdfast.solo import JobEnd, JobResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -22,7 +22,7 @@ from holdfast.cli.job_file import (
 from holdfast.model.errors import ExitCode, HoldfastError
 from holdfast.node import Node
 from holdfast.runtime.stop import StopLevel, StopSignal
-from holdfast.worker.pipelines import JobEnd, JobResult
+from holdfast.solo import JobEnd, JobResult
 
 _EXIT = {
     JobEnd.FINISHED: ExitCode.FINISHED,

@@ -44,7 +44,7 @@ def submit(master: Master, given: Submission, catalog: Catalog, strategy: Schedu
     """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
     term = master.leading_term()
     spec = _parse(given, catalog)
-    job = _describe(given, spec, now_ms=master.clock.now_ms())
+    job = describe(given, spec, now_ms=master.clock.now_ms())
     if strategy is ScheduleStrategy.REJECT:
         _refuse_without_room(master, job)
     is_restore = read_restore(job.restore).mode is not RestoreMode.NONE
@@ -63,7 +63,8 @@ def _parse(given: Submission, catalog: Catalog) -> JobSpec:
     return parsed.spec
 
 
-def _describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
+def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
+    """What is stored of a submission."""
     env = spec.env
     submission = given.submission or new_id()
     restore: JsonObject = {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 
 
@@ -24,6 +24,7 @@ class StopSignal:
         self._lock = threading.RLock()
         self._level = StopLevel.GO_ON
         self._enders: list[Callable[[], None]] = []
+        self._followers: list[StopSignal] = []
         self.wake = threading.Event()
         """Set as soon as any stop is asked for, so that no wait outlasts it."""
 
@@ -36,9 +37,26 @@ class StopSignal:
             is_new = level is StopLevel.NOW and self._level is not StopLevel.NOW
             self._level = max(self._level, level)
             enders = list(self._enders) if is_new else []
+            followers = list(self._followers)
         self.wake.set()
+        for follower in followers:
+            follower.ask(level)
         for end in enders:
             _end_aside(end)
+
+    @contextmanager
+    def followed_by(self, follower: StopSignal) -> Iterator[None]:
+        """Inside the block, what is asked of this one is asked of the follower as well; and what already was."""
+        with self._lock:
+            self._followers.append(follower)
+            level = self._level
+        if level is not StopLevel.GO_ON:
+            follower.ask(level)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._followers.remove(follower)
 
     def on_now(self, end: Callable[[], None]) -> None:
         """Called when `NOW` is asked for, in a thread of its own; at once if it already was."""

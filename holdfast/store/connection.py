@@ -7,12 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, select
+from sqlalchemy.pool import StaticPool
 
-from holdfast.model.errors import OutcomeUnknown, Terminal, Transient
+from holdfast.model.errors import ConfigError, OutcomeUnknown, Terminal, Transient
 from holdfast.store.schema import leader
 
 CrashPoint = Callable[[str], None]
 BUSY_TIMEOUT_S = 10.0
+WAL_BYTES_MAX = 4 << 20
+"""SQLite's log is cut to this when it begins anew."""
+_TERM = select(leader.c.term).where(leader.c.id == 1)
+_TERM_LOCKED = _TERM.with_for_update(read=True)
 
 
 class StoreFailed(Transient):
@@ -41,26 +46,49 @@ class Deposed(Terminal):
         self.found = found
 
 
+# A master that sleeps inside a transaction would hold the leader's row for as long as it sleeps: its session is ended,
+# so that another can lead.
+_POSTGRES_OPTIONS = (
+    "-c statement_timeout=10000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=3000"
+)
+
+
+class StateUrlWrong(ConfigError):
+    """The address of the state store is none that can be used."""
+
+    code = "state-url-wrong"
+
+
 def open_engine(url: str) -> Engine:
     """`sqlite:///path` or `postgresql://…`."""
-    if url.startswith("sqlite"):
+    if url.startswith("sqlite:///"):
         return _open_sqlite(url)
-    if url.startswith("postgresql://"):
-        url = "postgresql+psycopg://" + url.removeprefix("postgresql://")
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
+        raise StateUrlWrong(
+            f"Cannot open a state store of kind '{scheme}': expected postgresql://user:password@host/database"
+            " or sqlite:///file."
+        )
     return create_engine(
-        url,
+        f"postgresql+psycopg://{rest}",
         isolation_level="AUTOCOMMIT",
         pool_pre_ping=True,
         pool_size=4,
         max_overflow=8,
         pool_timeout=BUSY_TIMEOUT_S,
-        connect_args={"connect_timeout": 3, "options": "-c statement_timeout=10000"},
+        connect_args={"connect_timeout": 3, "options": _POSTGRES_OPTIONS},
     )
 
 
 def _open_sqlite(url: str) -> Engine:
-    path = url.removeprefix("sqlite:///")
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    path = Path(url.removeprefix("sqlite:///"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreFailed(
+            f"Cannot make the folder of the state store {path}: {error.strerror}. Mend its permissions, or name"
+            " another with --state."
+        ) from error
     engine = create_engine(
         url,
         isolation_level="AUTOCOMMIT",
@@ -70,11 +98,24 @@ def _open_sqlite(url: str) -> Engine:
     @event.listens_for(engine, "connect")
     def _set_pragmas(connection: object, record: object) -> None:
         cursor = connection.cursor()  # type: ignore[attr-defined]
+        # Before the first table is made: what is freed can then be given back without a rewrite.
+        cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
+        cursor.execute(f"PRAGMA journal_size_limit={WAL_BYTES_MAX}")
         cursor.close()
 
     return engine
+
+
+def memory_engine() -> Engine:
+    """SQLite without a file. One connection, for one thread at a time."""
+    return create_engine(
+        "sqlite://",
+        isolation_level="AUTOCOMMIT",
+        poolclass=StaticPool,
+        connect_args={"check_same_thread": False},
+    )
 
 
 @contextmanager
@@ -95,8 +136,8 @@ def writing(
                 connection.exec_driver_sql("ROLLBACK")
                 raise
             _commit(connection, doing)
-    except exc.DBAPIError as error:
-        raise StoreFailed(f"Cannot {doing}: the state store said: {error.orig}.") from error
+    except exc.SQLAlchemyError as error:
+        raise StoreFailed(f"Cannot {doing}: the state store said: {_words_of(error)}.") from error
     crash_point(f"after {doing}")
 
 
@@ -112,13 +153,17 @@ def reading(engine: Engine) -> Iterator[Connection]:
                 yield connection
             finally:
                 connection.exec_driver_sql("ROLLBACK")
-    except exc.DBAPIError as error:
-        raise StoreFailed(f"Cannot read the state store: {error.orig}.") from error
+    except exc.SQLAlchemyError as error:
+        raise StoreFailed(f"Cannot read the state store: {_words_of(error)}.") from error
+
+
+def _words_of(error: exc.SQLAlchemyError) -> str:
+    """Without the statement and its values."""
+    return str(getattr(error, "orig", None) or error)
 
 
 def _check_term(connection: Connection, doing: str, term: int, *, lock: bool) -> None:
-    query = select(leader.c.term).where(leader.c.id == 1)
-    found = connection.execute(query.with_for_update(read=True) if lock else query).scalar()
+    found = connection.execute(_TERM_LOCKED if lock else _TERM).scalar()
     if found != term:
         raise Deposed(doing=doing, term=term, found=found or 0)
 

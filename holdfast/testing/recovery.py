@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.connectors.base import Guarantee
+from holdfast.solo import JobEnd
 from holdfast.testing import model_table
 from holdfast.testing.builders import Declared
 from holdfast.testing.crashes import CrashAt, Crashed
 from holdfast.testing.model_table import TableOptions
 from holdfast.testing.world import World
-from holdfast.worker.pipelines import JobEnd
 
 TABLE = TableOptions(table="t", splits=5, rows_per_split=2)
 IDS = range(TABLE.splits * TABLE.rows_per_split)

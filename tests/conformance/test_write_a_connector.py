@@ -14,12 +14,12 @@ from holdfast.decide.restore import RestoreRequest
 from holdfast.model.jobs import Role
 from holdfast.node import Node
 from holdfast.runtime.catalog import Catalog
+from holdfast.solo import JobEnd
 from holdfast.spec.parse import parse_job
 from holdfast.testing import model_sink
 from holdfast.testing.builders import options_of
 from holdfast.testing.crashes import CrashAt
 from holdfast.testing.world import World
-from holdfast.worker.pipelines import JobEnd
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-connector.md"
 LINES_MAX = 50

@@ -5,10 +5,10 @@ from pathlib import Path
 from holdfast.model.checkpoints import CheckpointKind
 from holdfast.runtime.attempt import fraction_of
 from holdfast.runtime.stop import StopLevel
+from holdfast.solo import JobEnd
 from holdfast.testing.model_sink import SinkStore
-from holdfast.worker.pipelines import JobEnd
+from tests.node.test_solo import Job
 from tests.runtime.test_restore import Place
-from tests.worker.test_pipelines import Job
 
 
 def test_the_first_checkpoint_of_an_attempt_is_its_claim(tmp_path: Path) -> None:

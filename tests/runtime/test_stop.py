@@ -73,3 +73,22 @@ def test_a_stop_asked_within_a_stop_does_not_hang() -> None:
         stop.ask(StopLevel.AFTER_EPOCH)
 
     assert stop.level is StopLevel.AFTER_EPOCH
+
+
+def test_a_follower_is_asked_what_its_leader_is_asked() -> None:
+    leader, follower = StopSignal(), StopSignal()
+
+    with leader.followed_by(follower):
+        leader.ask(StopLevel.AFTER_EPOCH)
+        assert follower.level is StopLevel.AFTER_EPOCH
+    leader.ask(StopLevel.NOW)
+
+    assert follower.level is StopLevel.AFTER_EPOCH
+
+
+def test_a_follower_that_comes_late_is_asked_what_was_asked_before() -> None:
+    leader, follower = StopSignal(), StopSignal()
+    leader.ask(StopLevel.NOW)
+
+    with leader.followed_by(follower):
+        assert follower.level is StopLevel.NOW

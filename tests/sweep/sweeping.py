@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.solo import JobEnd, JobResult
 from holdfast.testing.crashes import CrashAt, Crashed
 from holdfast.testing.walking import chance
-from holdfast.worker.pipelines import JobEnd, JobResult
 from tests.sweep.worlds import Make, Swept
 
 ROUNDS = int(os.environ.get("HOLDFAST_SWEEP", "1"))

@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.checkpoint.chain import ChainMoved
 from holdfast.model.errors import PositionGone, SinkRejected
+from holdfast.solo import JobEnd, JobResult
 from holdfast.testing.crashes import PauseAt
 from holdfast.testing.world import Runner
-from holdfast.worker.pipelines import JobEnd, JobResult
 from tests.sweep.sweeping import ROUNDS, bring_to_rest, draw, points_of
 from tests.sweep.worlds import WORLDS, Swept
 

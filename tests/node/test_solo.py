@@ -21,6 +21,7 @@ from holdfast.runtime.attempt import Ended
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import NoWatch
+from holdfast.solo import JobEnd, JobResult, derive_result, run_job
 from holdfast.testing import model_sink, model_table
 from holdfast.testing.builders import a_spec, an_env
 from holdfast.testing.crashes import MemoryFiles, VirtualClock
@@ -28,7 +29,6 @@ from holdfast.testing.model_sink import SinkOptions, SinkStore
 from holdfast.testing.model_table import SplitSource, TableOptions
 from holdfast.testing.world import NoSpark
 from holdfast.worker.attempts import WorkerOutside
-from holdfast.worker.pipelines import JobEnd, JobResult, derive_result, run_job
 
 Fault = Callable[[], None]
 
@@ -342,7 +342,7 @@ def test_all_checkpoints_and_tokens_of_a_chain_are_of_one_lineage(tmp_path: Path
 def test_a_canceled_pipeline_that_hangs_is_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.worker.pipelines.CANCEL_GRACE_MS", 1)
+    monkeypatch.setattr("holdfast.solo.CANCEL_GRACE_MS", 1)
     let_go = threading.Event()
 
     def hang() -> None:
