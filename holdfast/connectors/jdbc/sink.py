@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
@@ -184,17 +185,14 @@ class _Writing:
     scratches: dict[tuple[str, bool], str] = field(default_factory=dict)
 
     def write(self, batches: Iterator[TableBatch]) -> None:
-        """Neighbouring batches of one table that are written in one way go through one stream."""
-        for (path, merges), group in groupby(batches, self._way):
+        """Neighbouring batches of one table that are written in one way go through one stream.
+
+        Grouped by table first: looking a target up needs the connection, which no stream may hold then.
+        """
+        for path, neighbours in groupby(batches, lambda found: found.table):
             target = self._target(path)
-            if self.sink._options.is_exactly_once:
-                self._stage(target, group, merges)
-            elif merges:
-                for found in group:
-                    self._merge(target, found.batch)
-            else:
-                name = self.sink._dialect.sql_name(target.path)
-                self._append(name, target, (self._plain(target, f.batch) for f in group))
+            for merges, group in groupby(neighbours, partial(self._merges, target)):
+                self._write_group(target, group, merges)
         for scratch in self.scratches.values():
             self.sink._dialect.execute(self.connection, f"DROP TABLE {scratch}")
 
@@ -213,12 +211,21 @@ class _Writing:
             found["stages"] = stages
         return found
 
-    def _way(self, found: TableBatch) -> tuple[str, bool]:
-        """The table, and whether its rows are merged by key."""
-        target = self._target(found.table)
+    def _write_group(self, target: Target, group: Iterable[TableBatch], merges: bool) -> None:
+        if self.sink._options.is_exactly_once:
+            self._stage(target, group, merges)
+        elif merges:
+            for found in group:
+                self._merge(target, found.batch)
+        else:
+            name = self.sink._dialect.sql_name(target.path)
+            self._append(name, target, (self._plain(target, f.batch) for f in group))
+
+    def _merges(self, target: Target, found: TableBatch) -> bool:
+        """Whether rows are merged by key."""
         if self.sink._options.support_upsert_by_insert_only or not target.keys:
-            return found.table, False
-        return found.table, target.upserts or split_kinds(found.batch)[1] is not None
+            return False
+        return target.upserts or split_kinds(found.batch)[1] is not None
 
     def _target(self, path: str) -> Target:
         if path not in self.targets:
