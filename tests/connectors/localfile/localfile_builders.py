@@ -222,7 +222,12 @@ def moment(*parts: int) -> dt.datetime:
 
 def every_type() -> pa.RecordBatch:
     """Each type of a job file, with its edges and a null."""
-    columns = {
+    columns = {**_plain_columns(), **_moment_columns(), **_nested_columns()}
+    return pa.record_batch(list(columns.values()), names=list(columns))
+
+
+def _plain_columns() -> dict[str, pa.Array]:
+    return {
         "a_string": pa.array(["", 'quo"te, and\\slash', "é😀", "=1+1", None], pa.string()),
         "a_boolean": pa.array([True, False, None, True, False], pa.bool_()),
         "a_tinyint": pa.array([-128, 127, 0, None, 1], pa.int8()),
@@ -245,6 +250,11 @@ def every_type() -> pa.RecordBatch:
             [D("0.01"), D("-5.50"), None, D("999.99"), D(0)], pa.decimal128(5, 2)
         ),
         "some_bytes": pa.array([b"\x00\xff", b"a", None, b"abc", b"abcd"], pa.binary()),
+    }
+
+
+def _moment_columns() -> dict[str, pa.Array]:
+    return {
         "a_date": pa.array(
             [
                 dt.date(1, 1, 1),
@@ -278,6 +288,11 @@ def every_type() -> pa.RecordBatch:
             ],
             pa.timestamp("us", "UTC"),
         ),
+    }
+
+
+def _nested_columns() -> dict[str, pa.Array]:
+    return {
         "a_list": pa.array([[1, None], [], None, [3], [4, 5]], pa.list_(pa.int32())),
         "a_map": pa.array(
             [[("a", 1)], [], None, [('b"', None)], [("c", 2), ("d", 3)]],
@@ -289,7 +304,6 @@ def every_type() -> pa.RecordBatch:
         ),
         "dates": pa.array([[dt.date(2020, 1, 1)], [], None, [None], []], pa.list_(pa.date32())),
     }
-    return pa.record_batch(list(columns.values()), names=list(columns))
 
 
 def numbered(count: int, start: int = 0) -> pa.RecordBatch:
