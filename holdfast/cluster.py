@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from queue import SimpleQueue
 
 from holdfast.api.app import create_app
 from holdfast.api.serving import Serving
@@ -34,6 +35,7 @@ from holdfast.worker.running import HostOutside, attempt_runner
 
 TICK_MS = 100
 DRAIN_MS = 20_000
+DRAIN_LOOK_MS = 20
 
 
 class PortTaken(Terminal):
@@ -80,6 +82,7 @@ def run_server(data: Path, config: ServerConfig) -> None:
     settings = MasterSettings(new_id(), url, config.lease_ttl_ms, limits=config.limits)
     master = Master(settings, store, LocalFiles(data / "checkpoints"), clock)
     with ExitStack() as stack:
+        asked = stack.enter_context(_asked_to_end())
         stack.callback(store.close)
         stack.enter_context(_ticking(master))
         worker = None
@@ -88,20 +91,20 @@ def run_server(data: Path, config: ServerConfig) -> None:
         serving = Serving(master, Catalog(), config.strategy, forward, worker, config.context_path)
         stack.enter_context(_serving(serving, listening))
         _say(f"Master at {url}, state in {_without_password(state)}, data in {data}.")
-        _wait_for_signal()
+        asked.get()
         _say("Stopping.")
         if worker is not None:
-            _drain(worker, clock)
+            _drain(worker, asked, clock)
 
 
 def run_worker(data: Path, config: WorkerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     clock = RealClock()
-    with _working(data, config, config.masters, clock) as worker:
+    with _asked_to_end() as asked, _working(data, config, config.masters, clock) as worker:
         _say(f"Worker for {', '.join(config.masters)}, data in {data}.")
-        _wait_for_signal()
-        _say("Stopping: attempts end after their epoch.")
-        _drain(worker, clock)
+        asked.get()
+        _say("Stopping: attempts end after their epoch and go on elsewhere. Again: they end now.")
+        _drain(worker, asked, clock)
 
 
 @contextmanager
@@ -113,8 +116,8 @@ def _ticking(master: Master) -> Iterator[None]:
         while not ended.is_set():
             try:
                 master.tick()
-            except HoldfastError as error:
-                _say(f"A tick failed and is repeated: {error}")
+            except Exception as error:  # noqa: BLE001 - the loop's outermost line: the next tick looks again
+                _say(f"A tick failed and is repeated: {_words_of(error)}")
             if master.term != led:
                 led = master.term
                 _say(f"Leads with term {led}." if led is not None else "Follows.")
@@ -148,22 +151,13 @@ def _working(
         clock=clock,
         threads=RealThreads(),
     )
+    _say(f"Worker {settings.me} begins.")
     ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.is_set():
-            worker.beat()
-            worker.wake.wait(settings.heartbeat_ms / 1000)
-
-    def check() -> None:
-        while not ended.wait(LEASE_CHECK_MS / 1000):
-            worker.check_lease()
-
     threads = RealThreads()
-    threads.start("heartbeat", beat)
-    threads.start("lease", check)
+    threads.start("heartbeat", lambda: _beat(worker, settings, ended))
+    threads.start("lease", lambda: _watch_lease(worker, ended))
     if config.warm:
-        threads.start("warm up", host.session)  # type: ignore[arg-type]
+        threads.start("warm up", lambda: _warm_up(host))
     try:
         yield worker
     finally:
@@ -172,13 +166,48 @@ def _working(
         host.stop()
 
 
-def _drain(worker: WorkerHost, clock: Clock) -> None:
-    """Attempts end after their epoch, and go on elsewhere; what does not end in time is canceled."""
+def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) -> None:
+    was_answered: bool | None = None
+    while not ended.is_set():
+        try:
+            answered = worker.beat()
+        except Exception as error:  # noqa: BLE001 - the loop's outermost line: without it the worker would fall silent
+            answered = False
+            _say(f"A heartbeat failed and is repeated: {_words_of(error)}")
+        if answered is not was_answered:
+            was_answered = answered
+            masters = ", ".join(settings.masters)
+            _say("A leader answers." if answered else f"No leader answers; asked were {masters}.")
+        worker.wake.wait(settings.heartbeat_ms / 1000)
+
+
+def _watch_lease(worker: WorkerHost, ended: threading.Event) -> None:
+    while not ended.wait(LEASE_CHECK_MS / 1000):
+        stopped = worker.check_lease()
+        if stopped:
+            _say(f"No leader answered for a whole lease: {stopped} attempts are ended.")
+
+
+def _warm_up(host: SparkHost) -> None:
+    """Whoever needs Spark next meets the failure again; here it is told before anybody waits for it."""
+    try:
+        host.warm_up()
+    except Exception as error:  # noqa: BLE001 - the thread's outermost line
+        _say(f"Spark does not start: {_words_of(error)}")
+    else:
+        _say("Spark is warm.")
+
+
+def _drain(worker: WorkerHost, asked: SimpleQueue[int], clock: Clock) -> None:
+    """Attempts end after their epoch and go on elsewhere. What does not in time is canceled, as when asked again."""
     worker.drain()
     until_ms = clock.elapsed_ms() + DRAIN_MS
-    while not worker.is_empty and clock.elapsed_ms() < until_ms:
-        clock.wait(50)
-    worker.beat()
+    while not worker.is_empty and asked.empty() and clock.elapsed_ms() < until_ms:
+        clock.wait(DRAIN_LOOK_MS)
+    if not worker.is_empty:
+        _say("Attempts have not ended: they are canceled.")
+    with contextlib.suppress(HoldfastError):
+        worker.beat()
 
 
 @contextmanager
@@ -214,12 +243,21 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _wait_for_signal() -> None:
-    asked = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: asked.set())
-    while not asked.wait(0.5):
-        continue
+@contextmanager
+def _asked_to_end() -> Iterator[SimpleQueue[int]]:
+    """Holds one item for each SIGINT and SIGTERM. A handler interrupts whatever runs: it does no more than that."""
+    asked: SimpleQueue[int] = SimpleQueue()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {n: signal.signal(n, lambda number, _: asked.put(number)) for n in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _words_of(error: Exception) -> str:
+    return str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
 
 
 def _say(line: str) -> None:

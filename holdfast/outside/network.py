@@ -8,7 +8,10 @@ from typing import Protocol
 from holdfast.model.errors import Transient
 from holdfast.model.json import JsonObject
 
-TIMEOUT_MS = 2_000
+TIMEOUT_MS = 1_000
+"""Of a heartbeat: well below a worker's lease, so that another master can still be asked."""
+HAND_OVER_TIMEOUT_MS = 10_000
+CLIENT_TIMEOUT_MS = 30_000
 
 
 class NoAnswer(Transient):
@@ -61,20 +64,29 @@ def forward(url: str, target: str, body: bytes, content_type: str) -> tuple[int,
     headers = {"Content-Type": content_type or "application/json"}
     try:
         answer = urllib3.request(
-            "POST", whole, body=body, headers=headers, timeout=TIMEOUT_MS / 1000 * 5, retries=False
+            "POST",
+            whole,
+            body=body,
+            headers=headers,
+            timeout=HAND_OVER_TIMEOUT_MS / 1000,
+            retries=False,
         )
     except urllib3.exceptions.HTTPError as error:
         raise NoAnswer(f"Cannot hand the request to the leader at {url}: {error}.") from error
     return answer.status, answer.data
 
 
-def call_api(method: str, url: str, target: str, body: bytes) -> tuple[int, JsonObject]:
+def call_api(
+    method: str, url: str, target: str, body: bytes, *, timeout_ms: int = CLIENT_TIMEOUT_MS
+) -> tuple[int, JsonObject]:
     """One call of a client. A list comes back as `found`."""
     import urllib3
 
     whole = url.rstrip("/") + target
     try:
-        answer = urllib3.request(method, whole, body=body or None, timeout=30, retries=False)
+        answer = urllib3.request(
+            method, whole, body=body or None, timeout=timeout_ms / 1000, retries=False
+        )
         found = json.loads(answer.data or b"{}")
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise NoAnswer(

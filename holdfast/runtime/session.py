@@ -97,6 +97,13 @@ class SparkHost:
         """Start the session in the background, with a first query: there is work for it, but not yet."""
         threading.Thread(target=self._begin, name="spark-start", daemon=True).start()
 
+    def warm_up(self) -> None:
+        """Start the session and run a first query, which takes a second more than later ones."""
+        import pyarrow as pa
+
+        frame = self.session().createDataFrame(pa.table({"one": [1]}))
+        frame.selectExpr("one + 1 AS two").toArrow()
+
     def run_tasks(self, run: Callable[[W, str], R], tasks: Sequence[W]) -> list[R]:
         """Run each task on an executor, in one Spark job. The second argument names the try."""
         if not tasks:
@@ -161,12 +168,9 @@ class SparkHost:
             gateway.stop()
 
     def _begin(self) -> None:
-        import pyarrow as pa
-
         # Whoever needs the session next meets the failure again, and tells it.
         with contextlib.suppress(Exception):
-            frame = self.session().createDataFrame(pa.table({"one": [1]}))
-            frame.selectExpr("one + 1 AS two").toArrow()
+            self.warm_up()
 
     def _start(self) -> None:
         if self._stopped:

@@ -123,8 +123,8 @@ class Job:
     def judge(self) -> int:
         wanted = [(number, f"row {number}") for number in range(self._rows)]
         query = f"SELECT id, text FROM {self._table} ORDER BY id"
-        _compare(f"{self._id}, table", self._database.rows(query), wanted)
-        _compare(f"{self._id}, files", read_files(self._target), wanted)
+        compare_rows(f"{self._id}, table", self._database.rows(query), wanted)
+        compare_rows(f"{self._id}, files", read_files(self._target), wanted)
         hidden = [path for path in self._target.rglob("*") if _is_leftover(path)]
         assert not hidden, f"{self._id} left {hidden[:3]} behind"
         return len(wanted)
@@ -200,7 +200,10 @@ def _is_leftover(path: Path) -> bool:
     return path.is_file() and ".holdfast" in path.parts and "published" not in path.parts
 
 
-def _compare(where: str, found: list[tuple[object, ...]], wanted: list[tuple[int, str]]) -> None:
+def compare_rows(
+    where: str, found: list[tuple[object, ...]], wanted: list[tuple[int, str]]
+) -> None:
+    """Raises AssertionError with what is missing and what is beyond."""
     if found == wanted:
         return
     known, expected = set(found), set(wanted)

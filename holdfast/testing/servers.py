@@ -6,9 +6,11 @@ they end with the process that started them, also when that is killed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -26,13 +28,14 @@ from holdfast.outside.processes import Running, launch, run
 
 START_TIMEOUT_MS = 60_000
 STOP_GRACE_MS = 30_000
+_CLOCK = RealClock()
 USER = "holdfast"
 PASSWORD = "holdfast-pass-9d2"
 _KEEP = """\
 folder=$1; signal=$2; shift 2
 "$@" </dev/null & server=$!
 read _
-kill -s "$signal" $server; wait $server; rm -rf "$folder"
+kill -s "$signal" $server; wait $server; [ -e "$folder/kept" ] || rm -rf "$folder"
 """
 
 
@@ -96,6 +99,13 @@ class Database:
 @contextmanager
 def postgres_server(settings: Mapping[str, str] | None = None) -> Iterator[Database]:
     """A PostgreSQL server with logical decoding and prepared transactions, and nothing durable about it."""
+    with restartable_postgres(settings) as server:
+        yield server.database
+
+
+@contextmanager
+def restartable_postgres(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
+    """The same, for those who stop and start it meanwhile."""
     programs = _postgres_programs()
     user = _server_user("postgres")
     folder = _server_folder("postgres", user)
@@ -110,14 +120,56 @@ def postgres_server(settings: Mapping[str, str] | None = None) -> Iterator[Datab
         ],
         user,
     )
-    port = _free_port()
+    port = free_port()
     chosen = {**_POSTGRES_SETTINGS, **(settings or {}), "unix_socket_directories": str(folder)}
     options = [text for item in chosen.items() for text in ("-c", "=".join(item))]
     command = [str(programs / "postgres"), "-D", str(folder / "data"), "-p", str(port), *options]
     database = Database("postgresql", "127.0.0.1", port, USER, PASSWORD, "postgres")
-    with _kept(folder, "INT", command, user) as running:
-        _wait_until_ready(running, lambda: database.execute("SELECT 1"))
-        yield database
+    server = PostgresServer(database, folder, command, user)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class PostgresServer:
+    """Keeps its data while it stands still."""
+
+    def __init__(
+        self, database: Database, folder: Path, command: list[str], user: str | None
+    ) -> None:
+        self.database = database
+        self._folder = folder
+        self._command = command
+        self._user = user
+        self._running: Running | None = None
+
+    def start(self) -> None:
+        """Until it answers."""
+        self._running = running = _launch_kept(self._folder, "INT", self._command, self._user)
+        _wait_until_ready(running, lambda: self.database.execute("SELECT 1"))
+
+    def stop(self) -> None:
+        """An orderly end; connections are cut."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        kept = self._folder / "kept"
+        kept.touch()
+        running.end(grace_ms=STOP_GRACE_MS, ask=None)
+        kept.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        """SIGKILL: the next start has to recover from its log."""
+        told = (self._folder / "data" / "postmaster.pid").read_text()
+        os.kill(int(told.splitlines()[0]), signal.SIGKILL)
+        self.stop()
+        # Its children see that it has gone a moment later; until then the next one would refuse to start.
+        deadline_ms = _CLOCK.elapsed_ms() + START_TIMEOUT_MS
+        while _any_process_in(self._folder / "data") and _CLOCK.elapsed_ms() < deadline_ms:
+            _CLOCK.wait(20)
 
 
 @contextmanager
@@ -142,7 +194,7 @@ def mariadb_server(settings: Mapping[str, str] | None = None) -> Iterator[Databa
         "CREATE DATABASE IF NOT EXISTS holdfast;\n"
     )
     first.chmod(0o644)
-    port = _free_port()
+    port = free_port()
     own = {
         "datadir": str(folder / "data"),
         "port": str(port),
@@ -201,10 +253,11 @@ _MARIADB_SETTINGS = {
 
 
 @contextmanager
-def _kept(folder: Path, signal: str, command: list[str], user: str | None) -> Iterator[Running]:
+def _kept(
+    folder: Path, signal_name: str, command: list[str], user: str | None
+) -> Iterator[Running]:
     """The server, as long as the block or this process lasts."""
-    shell = ["/bin/sh", "-c", _KEEP, "holdfast-server", str(folder), signal, *command]
-    running = launch(shell, log=folder / "log", user=user)
+    running = _launch_kept(folder, signal_name, command, user)
     try:
         yield running
     finally:
@@ -212,19 +265,31 @@ def _kept(folder: Path, signal: str, command: list[str], user: str | None) -> It
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _any_process_in(folder: Path) -> bool:
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "cwd").readlink() == folder:
+                return True
+    return False
+
+
+def _launch_kept(folder: Path, signal_name: str, command: list[str], user: str | None) -> Running:
+    shell = ["/bin/sh", "-c", _KEEP, "holdfast-server", str(folder), signal_name, *command]
+    return launch(shell, log=folder / "log", user=user)
+
+
 def _wait_until_ready(running: Running, ask: Callable[[], None]) -> None:
-    clock = RealClock()
-    deadline = clock.elapsed_ms() + START_TIMEOUT_MS
+    deadline_ms = _CLOCK.elapsed_ms() + START_TIMEOUT_MS
     while True:
         try:
             return ask()
         except (psycopg.OperationalError, pymysql.OperationalError) as error:
-            if clock.elapsed_ms() > deadline:
+            if _CLOCK.elapsed_ms() > deadline_ms:
                 raise ServerMissing(
                     f"Cannot start a database server: it does not answer ({error});"
                     f" its log ends with: {running.last_lines(10)}. Mend what it says."
                 ) from error
-        clock.wait(50)
+        _CLOCK.wait(50)
 
 
 def _must_run(command: list[str], user: str | None) -> None:
@@ -276,7 +341,8 @@ def _find(program: str) -> str:
     return found
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One on loopback that nobody listens on now."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port: int = listening.getsockname()[1]

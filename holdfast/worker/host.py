@@ -23,6 +23,8 @@ from holdfast.runtime.watch import EpochCommitted, EpochStaged, Watch
 
 HEARTBEAT_MS = 250
 LEASE_CHECK_MS = 100
+SILENT_REST_MS = 2_000
+"""So long is a master that did not answer not asked again, where there are others."""
 HEARTBEAT_PATH = "/internal/heartbeat"
 
 RunAttempt = Callable[[DesiredAttempt, Watch, StopSignal], tuple[EndedHow, str]]
@@ -99,6 +101,7 @@ class WorkerHost:
         self._term = 0
         self._lease_until_ms = 0.0
         self._masters = list(settings.masters)
+        self._rest_until_ms: dict[str, float] = {}
         self.wake = threading.Event()
         """Set when there is something to report before the next heartbeat is due."""
 
@@ -121,10 +124,11 @@ class WorkerHost:
         self.wake.clear()
         heartbeat = self.heartbeat()
         body = heartbeat_to_json(heartbeat)
-        for url in list(self._masters):
+        for url in self._masters_to_ask():
             try:
                 status, found = self._network.call(url, HEARTBEAT_PATH, body)
             except NoAnswer:
+                self._rest_until_ms[url] = self._clock.elapsed_ms() + SILENT_REST_MS
                 continue
             if status == 200:
                 self._prefer(url)
@@ -134,6 +138,12 @@ class WorkerHost:
             if isinstance(leader, str) and leader and leader not in self._masters:
                 self._masters.append(leader)
         return False
+
+    def _masters_to_ask(self) -> list[str]:
+        """A silent one costs a timeout: the lease must not be spent on it while another may lead already."""
+        now_ms = self._clock.elapsed_ms()
+        rested = [url for url in self._masters if now_ms >= self._rest_until_ms.get(url, 0.0)]
+        return rested or list(self._masters)
 
     def _prefer(self, url: str) -> None:
         self._masters.remove(url)
@@ -186,14 +196,21 @@ class WorkerHost:
 
     # ------------------------------------------------------------------------------------------ the lease
 
-    def check_lease(self) -> None:
-        """Past the lease nothing may be written any more: whoever has the pipelines now must not be disturbed."""
+    def check_lease(self) -> int:
+        """Past the lease nothing may be written any more: whoever has the pipelines now must not be disturbed.
+        Tells how many attempts it has just asked to end.
+        """
         with self._lock:
             if self._clock.elapsed_ms() < self._lease_until_ms:
-                return
-            for hosted in self._hosted.values():
-                if hosted.seen.ended_how is None:
-                    hosted.stop.ask(StopLevel.NOW)
+                return 0
+            running = [
+                hosted
+                for hosted in self._hosted.values()
+                if hosted.seen.ended_how is None and hosted.stop.level is not StopLevel.NOW
+            ]
+            for hosted in running:
+                hosted.stop.ask(StopLevel.NOW)
+            return len(running)
 
     # ------------------------------------------------------------------------------------------ people
 

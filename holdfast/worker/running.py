@@ -39,6 +39,7 @@ class HostOutside:
 
 def attempt_runner(outside: HostOutside) -> RunAttempt:
     def run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal) -> tuple[EndedHow, str]:
+        outside.log(f"Attempt {wanted.key} begins.")
         try:
             ended = _run(wanted, watch, stop, outside)
         except Exception as error:  # noqa: BLE001 - the attempt's outermost line: reported, never lost
