@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.checkpoint.chain import ChainMoved
-from holdfast.decide.pipelines import Verdict, judge_pipeline
+from holdfast.decide.pipelines import Verdict, is_stalled, judge_pipeline
 from holdfast.decide.restore import RestoreRequest
 from holdfast.decide.world import Limits, World
 from holdfast.master.master import Master, MasterSettings, NotLeading
 from holdfast.master.submitting import Submission, describe
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.errors import Canceled, HoldfastError
-from holdfast.model.jobs import JobSpec
+from holdfast.model.jobs import Job, JobSpec
 from holdfast.model.json import JsonObject
 from holdfast.model.restore import RestoreReport
 from holdfast.model.wire import answer_to_json, heartbeat_from_json
@@ -121,6 +121,7 @@ class _Run:
         self._told: set[AttemptKey] = set()
         """Attempts that failed and were told to be tried again."""
         self._seen: dict[int, _Seen] = {}
+        self._stalled: set[int] = set()
         self._ended = False
         self._canceled_at_ms: float | None = None
         clock = outside.clock
@@ -225,6 +226,7 @@ class _Run:
             newest = next(iter(world.attempts_of(job, id_)[-1:]), None)
             self._seen[id_] = _Seen(id_, verdict, newest)
             self._tell_retry(self._seen[id_])
+        self._tell_stalls(job)
 
     def _all(self) -> Iterable[_Seen]:
         return self._seen.values()
@@ -237,6 +239,18 @@ class _Run:
             self._told.add(newest.key)
             wait_ms = seen.verdict.due_at_ms - (newest.ended_at_ms or 0)
             self._outside.watch.retrying(seen.pipeline_id, newest.reason, wait_ms)
+
+    def _tell_stalls(self, job: Job) -> None:
+        """What is RUNNING and gets nowhere is said, once until it goes on."""
+        world, now_ms = self._master.observe(), self._outside.clock.now_ms()
+        stalled = {
+            seen.pipeline_id
+            for seen in self._all()
+            if seen.verdict.open and is_stalled(world, job, seen.verdict.open, now_ms)
+        }
+        for id_ in sorted(stalled - self._stalled):
+            self._outside.watch.stalled(id_)
+        self._stalled = stalled
 
     # ------------------------------------------------------------------------------------------ the end
 
@@ -328,3 +342,7 @@ class _Both:
     def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None:
         for watch in self._watches:
             watch.retrying(pipeline_id, reason, wait_ms)
+
+    def stalled(self, pipeline_id: int) -> None:
+        for watch in self._watches:
+            watch.stalled(pipeline_id)

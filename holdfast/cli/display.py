@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.cli.job_file import JobFile
 
 LINE_EVERY_MS = 5_000
+STALLED = "STALLED"
 REFRESH_PER_SECOND = 4
 
 
@@ -117,6 +118,7 @@ class PlainDisplay:
                 shown.base = _less(event.checkpoint.counts, shown.staged)
                 shown.first_fraction = event.fraction
             shown.staged = {}
+            shown.status = "running"
             shown.tip = event.checkpoint
             shown.tip_at_ms = self._clock.elapsed_ms()
             if event.fraction is not None:
@@ -129,6 +131,16 @@ class PlainDisplay:
         self.say(
             f"Pipeline {pipeline_id} failed and goes on from its newest checkpoint in"
             f" {wait_ms / 1000:g} s: {reason}"
+        )
+
+    def stalled(self, pipeline_id: int) -> None:
+        with self._lock:
+            shown = self._pipelines[pipeline_id]
+            shown.status = STALLED
+            number = shown.tip.number if shown.tip else "its claim"
+        self.say(
+            f"Pipeline {pipeline_id} is STALLED: it runs, and nothing was committed after checkpoint {number}"
+            " for two intervals. It is waiting for its source, its sink or Spark."
         )
 
     def ended(self, result: JobResult) -> None:

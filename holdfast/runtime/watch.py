@@ -40,6 +40,9 @@ class Watch(Protocol):
 
     def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None: ...
 
+    def stalled(self, pipeline_id: int) -> None:
+        """It runs, and its checkpoints have not advanced for two intervals. Told once, until they do."""
+
 
 class NoWatch:
     """Looks away."""
@@ -54,4 +57,7 @@ class NoWatch:
         return None
 
     def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None:
+        return None
+
+    def stalled(self, pipeline_id: int) -> None:
         return None

@@ -18,14 +18,13 @@ from holdfast.decide.restore import RestoreRequest
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, checkpoint_from_json
 from holdfast.model.jobs import JobSpec, Role
 from holdfast.model.json import Json
-from holdfast.model.restore import RestoreReport
 from holdfast.outside.files import Files
 from holdfast.outside.ids import new_id
 from holdfast.runtime.attempt import CrashPoint, no_crash
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.session import SparkHost, SparkSettings
 from holdfast.runtime.stop import StopLevel, StopSignal
-from holdfast.runtime.watch import EpochCommitted, EpochStaged
+from holdfast.runtime.watch import EpochCommitted, NoWatch
 from holdfast.solo import JobResult, derive_result
 from holdfast.testing.builders import Declared, a_spec, an_env
 from holdfast.testing.crashes import CrashingFiles, MemoryFiles, VirtualClock
@@ -217,27 +216,18 @@ class World:
                 )
 
 
-class StopAtTheEnd:
+class StopAtTheEnd(NoWatch):
     """Asks a stream to stop once all that its logs hold is committed."""
 
     def __init__(self, stop: StopSignal, log_ends: Mapping[str, Callable[[], int]]) -> None:
         self._stop = stop
         self._log_ends = log_ends
 
-    def restored(self, report: RestoreReport) -> None:
-        return None
-
-    def staged(self, event: EpochStaged) -> None:
-        return None
-
     def committed(self, event: EpochCommitted) -> None:
         sources = event.checkpoint.sources
         ends = [sources[at].get("at") == end() for at, end in self._log_ends.items()]
         if ends and all(ends):
             self._stop.ask(StopLevel.AFTER_EPOCH)
-
-    def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None:
-        return None
 
 
 class Runner:

@@ -39,7 +39,9 @@ class Told(NoWatch):
 
     reports: list[RestoreReport] = field(default_factory=list)
     waits: list[int] = field(default_factory=list)
+    stalls: list[int] = field(default_factory=list)
     on_retry: Fault = lambda: None
+    on_stall: Fault = lambda: None
 
     def restored(self, report: RestoreReport) -> None:
         self.reports.append(report)
@@ -47,6 +49,10 @@ class Told(NoWatch):
     def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None:
         self.waits.append(wait_ms)
         self.on_retry()
+
+    def stalled(self, pipeline_id: int) -> None:
+        self.stalls.append(pipeline_id)
+        self.on_stall()
 
 
 class Job:
@@ -362,3 +368,17 @@ def test_a_failure_weighs_more_than_a_cancel_and_that_more_than_a_stop() -> None
     assert derive_result({1: canceled, 2: Ended.FINISHED}).end is JobEnd.CANCELED
     assert derive_result({1: Ended.STOPPED, 2: Ended.FINISHED}).end is JobEnd.STOPPED
     assert derive_result({1: Ended.FINISHED, 2: Ended.FINISHED}).end is JobEnd.FINISHED
+
+
+def test_a_pipeline_that_runs_and_gets_nowhere_is_said_to_be_stalled(tmp_path: Path) -> None:
+    let_go = threading.Event()
+
+    def hang() -> None:
+        job.clock.advance(60_000)
+        let_go.wait(60)
+
+    job = Job(tmp_path, hang)
+    job.told.on_stall = let_go.set
+
+    assert job.run().end is JobEnd.FINISHED
+    assert job.told.stalls == [1]
