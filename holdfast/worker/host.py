@@ -72,6 +72,9 @@ class _Hosted(Watch):
     def retrying(self, pipeline_id: int, reason: str, wait_ms: int) -> None:
         return None
 
+    def stalled(self, pipeline_id: int) -> None:
+        return None
+
     def ended(self, how: EndedHow, reason: str) -> None:
         self.seen = replace(self.seen, ended_how=how, reason=reason)
         self._changed()
