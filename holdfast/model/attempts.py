@@ -51,6 +51,8 @@ class Attempt:
     ended_at_ms: int | None = None
     ended_how: EndedHow | None = None
     reason: str = ""
+    advanced: bool = False
+    """Before it ended, an epoch of its own was committed: whatever ended it, it could run."""
 
     @property
     def is_open(self) -> bool:

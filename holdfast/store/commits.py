@@ -8,20 +8,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
 from holdfast.model.attempts import AttemptKey, EndedHow
 from holdfast.model.errors import Terminal
 from holdfast.model.jobs import Ending, Goal, Job, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.model.lease import Lease
-from holdfast.store.connection import CrashPoint, writing
+from holdfast.store.connection import CrashPoint, Deposed, writing
 from holdfast.store.rows import job_from_row, submitted_to_text, to_text
 from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
 
 EVENTS_PER_JOB_MAX = 200
 _STRENGTH = {Goal.RUN: 0, Goal.SAVEPOINT: 1, Goal.CANCEL: 2, Goal.FORCE: 3}
+ATTEMPTS_PER_PIPELINE_MAX = 1_000
+"""Of a job that lives for years and is interrupted daily; older ones say nothing about what is due."""
+# Built once: these are written every second by every leader.
+_RENEW = (
+    update(leader)
+    .where(leader.c.id == 1, leader.c.term == bindparam("own_term"))
+    .values(expires_at_ms=bindparam("until_ms"))
+)
+
+
+def _overwriting(dialect: Any) -> tuple[Any, Any]:
+    """Statements that write the newest report of a pipeline and of a worker over the one before, many at once."""
+    report = dialect.insert(metrics)
+    report = report.on_conflict_do_update(
+        index_elements=list(metrics.primary_key.columns),
+        set_={"observed": report.excluded.observed, "at_ms": report.excluded.at_ms},
+    )
+    heard = dialect.insert(workers)
+    heard = heard.on_conflict_do_update(
+        index_elements=[workers.c.worker_id],
+        set_={"heartbeat": heard.excluded.heartbeat, "heard_at_ms": heard.excluded.heard_at_ms},
+    )
+    return report, heard
+
+
+_OVERWRITE = {"sqlite": _overwriting(sqlite), "postgresql": _overwriting(postgresql)}
+_FIRST_LEADER = {
+    name: dialect.insert(leader).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
+}
 
 
 class JobIsThere(Terminal):
@@ -55,21 +97,28 @@ class Commits:
         lease = Lease(seen_term + 1, holder, url, expires_at_ms)
         values = {"term": lease.term, "holder": holder, "url": url, "expires_at_ms": expires_at_ms}
         with self._writing("take lease", None) as tx:
-            if seen_term == 0 and tx.execute(select(leader.c.id)).first() is None:
-                tx.execute(insert(leader).values(id=1, **values))
-                return lease
+            if seen_term == 0:
+                first = _FIRST_LEADER[self._engine.dialect.name].values(id=1, **values)
+                if tx.execute(first).rowcount == 1:
+                    return lease
             taken = tx.execute(update(leader).where(leader.c.term == seen_term).values(**values))
             return lease if taken.rowcount == 1 else None
 
     def renew_lease(self, term: int, *, expires_at_ms: int) -> None:
         """Raises Deposed when another leads."""
-        with self._writing("renew lease", term) as tx:
-            tx.execute(update(leader).values(expires_at_ms=expires_at_ms))
+        self._write_lease("renew lease", term, expires_at_ms)
 
     def give_up_lease(self, term: int) -> None:
         """A master that ends in peace does not let others wait."""
-        with self._writing("give up lease", term) as tx:
-            tx.execute(update(leader).values(expires_at_ms=0))
+        self._write_lease("give up lease", term, 0)
+
+    def _write_lease(self, doing: str, term: int, expires_at_ms: int) -> None:
+        """Check and write are one statement: a shared lock that is made exclusive later could wait in a ring."""
+        with self._writing(doing, None) as tx:
+            values = {"own_term": term, "until_ms": expires_at_ms}
+            if tx.execute(_RENEW, values).rowcount == 0:
+                found = tx.execute(select(leader.c.term)).scalar()
+                raise Deposed(doing=doing, term=term, found=found or 0)
 
     # -------------------------------------------------------------------------------------------- jobs
 
@@ -135,6 +184,8 @@ class Commits:
                 )
                 .values(goal=goal.name, goal_at_ms=at_ms)
             )
+            if moved.rowcount == 1:
+                _note(tx, (job_id, generation), f"Asked to {goal.value}", at_ms)
             return moved.rowcount == 1
 
     def record_outcome(self, term: int, job_id: str, generation: int, ending: Ending) -> None:
@@ -164,6 +215,8 @@ class Commits:
                         last_error="",
                     )
                 )
+                said = f"Ended {ending.outcome.value}{_because(ending.reason)}"
+                _note(tx, (job_id, generation), said, ending.at_ms)
 
     def finish_cleanup(self, term: int, job_id: str, generation: int) -> None:
         with self._writing("finish cleanup", term) as tx:
@@ -231,6 +284,9 @@ class Commits:
                     reason="",
                 )
             )
+            oldest_kept = key.number - ATTEMPTS_PER_PIPELINE_MAX + 1
+            if oldest_kept > 1:
+                tx.execute(delete(attempts).where(*pipeline, attempts.c.number < oldest_kept))
 
     def start_attempt(self, term: int, key: AttemptKey, *, at_ms: int) -> None:
         with self._writing("start attempt", term) as tx:
@@ -238,15 +294,25 @@ class Commits:
             tx.execute(update(attempts).where(*fresh).values(started_at_ms=at_ms))
 
     def end_attempt(
-        self, term: int, key: AttemptKey, how: EndedHow, *, reason: str, at_ms: int
+        self,
+        term: int,
+        key: AttemptKey,
+        how: EndedHow,
+        *,
+        reason: str,
+        at_ms: int,
+        advanced: bool = False,
     ) -> None:
         """Once; who comes later changes nothing."""
         with self._writing("end attempt", term) as tx:
-            tx.execute(
+            ended = tx.execute(
                 update(attempts)
                 .where(*_is(key), attempts.c.ended_how.is_(None))
-                .values(ended_how=how.value, reason=reason, ended_at_ms=at_ms)
+                .values(ended_how=how.value, reason=reason, ended_at_ms=at_ms, advanced=advanced)
             )
+            if ended.rowcount == 1:
+                said = f"Attempt {key.number} of pipeline {key.pipeline_id} {how.value}"
+                _note(tx, (key.job_id, key.generation), said + _because(reason), at_ms)
 
     # -------------------------------------------------------------------------------------------- write-behind
 
@@ -258,41 +324,51 @@ class Commits:
         *,
         at_ms: int,
     ) -> None:
-        """The newest report of each pipeline and worker, over the one before. `heard` are all workers there are."""
+        """The newest report of each pipeline and worker, over the one before. `heard` are all workers there are.
+
+        In order of their keys: two that write the same rows then wait for each other and never in a ring.
+        """
+        over_metrics, over_workers = _OVERWRITE[self._engine.dialect.name]
+        seen = [
+            {
+                "job_id": job_id,
+                "generation": generation,
+                "pipeline_id": pipeline_id,
+                "observed": to_text(observed),
+                "at_ms": at_ms,
+            }
+            for job_id, generation, pipeline_id, observed in sorted(reports, key=lambda r: r[:3])
+        ]
+        known = [
+            {"worker_id": id_, "heartbeat": to_text(told), "heard_at_ms": heard_at_ms}
+            for id_, told, heard_at_ms in sorted(heard, key=lambda h: h[0])
+        ]
         with self._writing("write reports", term) as tx:
-            for job_id, generation, pipeline_id, observed in reports:
-                own = (
-                    metrics.c.job_id == job_id,
-                    metrics.c.generation == generation,
-                    metrics.c.pipeline_id == pipeline_id,
-                )
-                values = {"observed": to_text(observed), "at_ms": at_ms}
-                if tx.execute(update(metrics).where(*own).values(**values)).rowcount == 0:
-                    tx.execute(
-                        insert(metrics).values(
-                            job_id=job_id, generation=generation, pipeline_id=pipeline_id, **values
-                        )
-                    )
-            tx.execute(delete(workers))
-            for worker_id, heartbeat, heard_at_ms in heard:
-                tx.execute(
-                    insert(workers).values(
-                        worker_id=worker_id, heartbeat=to_text(heartbeat), heard_at_ms=heard_at_ms
-                    )
-                )
+            if seen:
+                tx.execute(over_metrics, seen)
+            if known:
+                tx.execute(over_workers, known)
+            tx.execute(delete(workers).where(workers.c.worker_id.not_in([h[0] for h in heard])))
 
     def record_event(
         self, term: int, job_id: str, generation: int, said: str, *, at_ms: int
     ) -> None:
         with self._writing("record event", term) as tx:
-            tx.execute(
-                insert(events).values(job_id=job_id, generation=generation, at_ms=at_ms, said=said)
-            )
-            own = (events.c.job_id == job_id, events.c.generation == generation)
-            newest = select(events.c.id).where(*own).order_by(events.c.id.desc())
-            oldest_kept = tx.execute(newest.offset(EVENTS_PER_JOB_MAX - 1).limit(1)).scalar()
-            if oldest_kept is not None:
-                tx.execute(delete(events).where(*own, events.c.id < oldest_kept))
+            _note(tx, (job_id, generation), said, at_ms)
+
+
+def _note(tx: Connection, job: tuple[str, int], said: str, at_ms: int) -> None:
+    """A line for people; the oldest of a job make room."""
+    own = (events.c.job_id == job[0], events.c.generation == job[1])
+    tx.execute(insert(events).values(job_id=job[0], generation=job[1], at_ms=at_ms, said=said))
+    newest = select(events.c.id).where(*own).order_by(events.c.id.desc())
+    oldest_kept = tx.execute(newest.offset(EVENTS_PER_JOB_MAX - 1).limit(1)).scalar()
+    if oldest_kept is not None:
+        tx.execute(delete(events).where(*own, events.c.id < oldest_kept))
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
 
 
 def _is(key: AttemptKey) -> tuple[ColumnElement[bool], ...]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, func, select
+from sqlalchemy import Connection, Engine, Select, and_, func, select, tuple_
 
 from holdfast.decide.world import Cleanup
 from holdfast.model.attempts import Attempt
-from holdfast.model.jobs import Job, Outcome
+from holdfast.model.jobs import Job, Outcome, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.model.lease import Lease
 from holdfast.store.connection import reading
-from holdfast.store.rows import attempt_from_row, job_from_row
+from holdfast.store.rows import attempt_from_row, job_from_row, job_of, submitted_from_row
 from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
 
 
@@ -24,11 +25,20 @@ class Stored:
 
     lease: Lease | None
     jobs: Sequence[Job]
-    """Without an outcome."""
+    """Without an outcome, in order of their ids."""
     attempts: Sequence[Attempt]
     """Of those jobs."""
     cleanups: Sequence[Cleanup]
     expired: Sequence[tuple[str, int]]
+
+
+JobKey = tuple[str, int]
+"""Id and generation."""
+PARSED_AT_ONCE_MAX = 500
+_SAME_JOB = and_(jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation)
+_FACTS = [column for column in jobs.c if column.name != "submitted"]
+_LIVE = select(*_FACTS).where(jobs.c.outcome.is_(None))
+_TRIED = select(attempts).join(jobs, _SAME_JOB).where(jobs.c.outcome.is_(None))
 
 
 class Reads:
@@ -36,6 +46,8 @@ class Reads:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._submitted: dict[tuple[str, int, str, int], SubmittedJob] = {}
+        """What was submitted never changes: of jobs that live it is read once."""
 
     def lease(self) -> Lease | None:
         with reading(self._engine) as tx:
@@ -44,18 +56,52 @@ class Reads:
     def observe(self, *, expired_before_ms: int) -> Stored:
         """Costs what lives, not what is kept of the past."""
         with reading(self._engine) as tx:
-            live = select(jobs).where(jobs.c.outcome.is_(None)).order_by(jobs.c.job_id)
-            joined = and_(
-                jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation
-            )
-            tried = select(attempts).join(jobs, joined).where(jobs.c.outcome.is_(None))
+            live = self._live_jobs(tx, _LIVE.order_by(jobs.c.job_id), forget=True)
             return Stored(
                 _lease(tx),
-                [job_from_row(row) for row in tx.execute(live)],
-                [attempt_from_row(row) for row in tx.execute(tried)],
+                live,
+                [attempt_from_row(row) for row in tx.execute(_TRIED)],
                 [Cleanup(*row) for row in tx.execute(select(cleanups))],
                 _expired(tx, expired_before_ms),
             )
+
+    def observe_worker(self, worker_id: str) -> Stored:
+        """What a decision needs that concerns one worker: the jobs that have an open attempt there, whole."""
+        hosted = (
+            select(attempts.c.job_id, attempts.c.generation)
+            .where(attempts.c.worker_id == worker_id, attempts.c.ended_how.is_(None))
+            .distinct()
+            .subquery()
+        )
+        job = and_(jobs.c.job_id == hosted.c.job_id, jobs.c.generation == hosted.c.generation)
+        tried = and_(
+            attempts.c.job_id == hosted.c.job_id, attempts.c.generation == hosted.c.generation
+        )
+        with reading(self._engine) as tx:
+            there = self._live_jobs(tx, _LIVE.join(hosted, job).order_by(jobs.c.job_id))
+            keys = {(found.id, found.generation) for found in there}
+            rows = tx.execute(select(attempts).join(hosted, tried)) if there else ()
+            found = [attempt_from_row(row) for row in rows]
+            own = [a for a in found if (a.key.job_id, a.key.generation) in keys]
+            return Stored(_lease(tx), there, own, [], [])
+
+    def _live_jobs(self, tx: Connection, query: Select[Any], *, forget: bool = False) -> list[Job]:
+        """`forget`: the query gives all that live, so what is known of others can go."""
+        rows = list(tx.execute(query))
+        names = [(row.job_id, row.generation, row.submission, row.submitted_at_ms) for row in rows]
+        known = self._submitted
+        new = [name for name in names if name not in known]
+        parsed = dict(_read_submitted(tx, new)) if new else {}
+        found = [
+            job_of(row, known.get(name) or parsed[name])
+            for row, name in zip(rows, names, strict=True)
+        ]
+        if forget and (new or len(known) != len(names)):
+            wanted = zip(names, (job.submitted for job in found), strict=True)
+            self._submitted = dict(wanted)
+        elif new:
+            self._submitted = {**known, **parsed}
+        return found
 
     def jobs(
         self, *, outcome: Outcome | None, live: bool, skip: int = 0, most: int = 1_000_000
@@ -65,7 +111,8 @@ class Reads:
         if live:
             query = query.where(jobs.c.outcome.is_(None)).order_by(jobs.c.submitted_at_ms)
         else:
-            query = query.where(jobs.c.outcome.is_not(None)).order_by(jobs.c.ended_at_ms.desc())
+            # An ended job has an instant of its end, and by that there is an index.
+            query = query.where(jobs.c.ended_at_ms.is_not(None)).order_by(jobs.c.ended_at_ms.desc())
         if outcome is not None:
             query = query.where(jobs.c.outcome == outcome.value)
         with reading(self._engine) as tx:
@@ -90,6 +137,34 @@ class Reads:
             .where(attempts.c.job_id == job_id, attempts.c.generation == generation)
             .order_by(attempts.c.pipeline_id, attempts.c.number)
         )
+        with reading(self._engine) as tx:
+            return [attempt_from_row(row) for row in tx.execute(query)]
+
+    def attempts_of(self, keys: Sequence[JobKey]) -> list[Attempt]:
+        """Of several jobs at once."""
+        own = tuple_(attempts.c.job_id, attempts.c.generation).in_(keys)
+        with reading(self._engine) as tx:
+            return [attempt_from_row(row) for row in tx.execute(select(attempts).where(own))]
+
+    def metrics_of(self, keys: Sequence[JobKey]) -> dict[JobKey, dict[int, JsonObject]]:
+        """The newest report of each pipeline, of several jobs at once."""
+        own = tuple_(metrics.c.job_id, metrics.c.generation).in_(keys)
+        found: dict[JobKey, dict[int, JsonObject]] = {}
+        with reading(self._engine) as tx:
+            for row in tx.execute(select(metrics).where(own)):
+                of_job = found.setdefault((row.job_id, row.generation), {})
+                of_job[row.pipeline_id] = json.loads(row.observed)
+        return found
+
+    def hosted(self) -> dict[str, int]:
+        """How many open attempts each worker has."""
+        query = select(attempts.c.worker_id, func.count()).group_by(attempts.c.worker_id)
+        with reading(self._engine) as tx:
+            return dict(tx.execute(query.where(attempts.c.ended_how.is_(None))).tuples().all())
+
+    def open_attempts(self) -> list[Attempt]:
+        """Of all jobs."""
+        query = select(attempts).where(attempts.c.ended_how.is_(None))
         with reading(self._engine) as tx:
             return [attempt_from_row(row) for row in tx.execute(query)]
 
@@ -121,6 +196,19 @@ class Reads:
     def cleanups(self) -> list[Cleanup]:
         with reading(self._engine) as tx:
             return [Cleanup(*row) for row in tx.execute(select(cleanups))]
+
+
+def _read_submitted(
+    tx: Connection, wanted: Sequence[tuple[str, int, str, int]]
+) -> Iterator[tuple[tuple[str, int, str, int], SubmittedJob]]:
+    names = set(wanted)
+    query = select(jobs).where(jobs.c.outcome.is_(None))
+    if len(names) <= PARSED_AT_ONCE_MAX:
+        query = query.where(jobs.c.job_id.in_(sorted({name[0] for name in names})))
+    for row in tx.execute(query):
+        name = (row.job_id, row.generation, row.submission, row.submitted_at_ms)
+        if name in names:
+            yield name, submitted_from_row(row)
 
 
 def _lease(tx: Connection) -> Lease | None:

@@ -33,8 +33,12 @@ def submitted_to_text(job: SubmittedJob) -> str:
 
 
 def job_from_row(row: Row[Any]) -> Job:
+    return job_of(row, submitted_from_row(row))
+
+
+def submitted_from_row(row: Row[Any]) -> SubmittedJob:
     kept = json.loads(row.submitted)
-    submitted = SubmittedJob(
+    return SubmittedJob(
         job_id=row.job_id,
         generation=row.generation,
         submission=row.submission,
@@ -53,6 +57,9 @@ def job_from_row(row: Row[Any]) -> Job:
         submitted_at_ms=row.submitted_at_ms,
         graph=kept["graph"],
     )
+
+
+def job_of(row: Row[Any], submitted: SubmittedJob) -> Job:
     return Job(
         submitted,
         Goal[row.goal],
@@ -74,6 +81,7 @@ def attempt_from_row(row: Row[Any]) -> Attempt:
         row.ended_at_ms,
         None if row.ended_how is None else EndedHow(row.ended_how),
         row.reason,
+        row.advanced,
     )
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     PrimaryKeyConstraint,
     Table,
     Text,
+    false,
 )
 
 metadata = MetaData()
@@ -46,6 +47,9 @@ jobs = Table(
     PrimaryKeyConstraint("job_id", "generation"),
 )
 Index("jobs_by_outcome", jobs.c.outcome, jobs.c.ended_at_ms)
+Index("jobs_by_end", jobs.c.ended_at_ms)
+_live = jobs.c.outcome.is_(None)
+Index("jobs_live", jobs.c.submitted_at_ms, sqlite_where=_live, postgresql_where=_live)
 
 # Planned before it is launched; started and ended once each. Numbers of a pipeline are never reused.
 attempts = Table(
@@ -62,8 +66,11 @@ attempts = Table(
     Column("ended_at_ms", BigInteger),
     Column("ended_how", Text),
     Column("reason", Text, nullable=False),
+    Column("advanced", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("job_id", "generation", "pipeline_id", "number"),
 )
+_open = attempts.c.ended_how.is_(None)
+Index("attempts_open", attempts.c.worker_id, sqlite_where=_open, postgresql_where=_open)
 
 # Inserted with the outcome, in one transaction; deleted when all it names is gone. While it is there, the job is a
 # tombstone.

@@ -12,8 +12,8 @@ from holdfast.store.commits import Commits
 from holdfast.store.connection import CrashPoint, memory_engine, open_engine
 from holdfast.store.migrations import migrate
 from holdfast.store.reads import Reads
-from holdfast.store.sizes import StoreSizes, compact, measure, tidy
 from holdfast.store.schema import metadata
+from holdfast.store.sizes import StoreSizes, compact, measure, tidy
 
 
 class StoreMissing(ConfigError):

@@ -9,9 +9,22 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.connectors.base import Claim, Connector, Context, StageScope, TableBatch, Token
-from holdfast.model.jobs import Env, JobMode, JobSpec, Pipeline, Role, Vertex
+from holdfast.model.attempts import AttemptKey
+from holdfast.model.jobs import (
+    Env,
+    Goal,
+    Job,
+    JobMode,
+    JobSpec,
+    Pipeline,
+    Role,
+    StallPolicy,
+    SubmittedJob,
+    Vertex,
+)
 from holdfast.model.json import JsonObject
 from holdfast.model.schema import Table
+from holdfast.model.workers import Heartbeat, ObservedAttempt, Worker
 from holdfast.outside.clock import Clock, RealClock
 from holdfast.spec.config import ConfigObject, config_from_json
 from holdfast.spec.fingerprint import vertex_fingerprint
@@ -129,3 +142,64 @@ def a_batch(ids: Sequence[int], table: str = "t", text: str = "row") -> TableBat
         "text": pa.array([f"{text} {id_}" for id_ in ids], pa.string()),
     }
     return TableBatch(table, pa.record_batch(columns, schema=log_table(table).arrow_schema))
+
+
+# ------------------------------------------------------------------------------------------ the control plane
+
+
+def a_submitted_job(job_id: str = "orders", **changes: Any) -> SubmittedJob:
+    values: dict[str, Any] = {
+        "job_id": job_id,
+        "generation": 1,
+        "submission": f"submission of {job_id}",
+        "name": job_id,
+        "text": "env {}",
+        "format": "conf",
+        "variables": {},
+        "restore": {"from": "auto", "onMissing": "fail", "onIncompatible": "fail"},
+        "mode": JobMode.STREAMING,
+        "pipeline_ids": (1,),
+        "retry_times": 3,
+        "retry_interval_ms": 3_000,
+        "checkpoint_interval_ms": 10_000,
+        "stall_policy": StallPolicy.WARN,
+        "tag_filter": {},
+        "submitted_at_ms": 0,
+    }
+    return SubmittedJob(**{**values, **changes})
+
+
+def a_job(
+    job_id: str = "orders", *, goal: Goal = Goal.RUN, goal_at_ms: int = 0, **changes: Any
+) -> Job:
+    """`changes` are of what was submitted."""
+    return Job(a_submitted_job(job_id, **changes), goal, goal_at_ms)
+
+
+def a_key(
+    job_id: str = "orders", number: int = 1, *, pipeline_id: int = 1, generation: int = 1
+) -> AttemptKey:
+    return AttemptKey(job_id, generation, pipeline_id, number)
+
+
+def a_worker(
+    worker_id: str = "w1",
+    *seen: ObservedAttempt,
+    heard_at_ms: int = 0,
+    **changes: Any,
+) -> Worker:
+    """`changes` are of its heartbeat."""
+    return Worker(a_heartbeat(worker_id, *seen, **changes), heard_at_ms)
+
+
+def a_heartbeat(worker_id: str = "w1", *seen: ObservedAttempt, **changes: Any) -> Heartbeat:
+    values: dict[str, Any] = {
+        "worker_id": worker_id,
+        "url": "",
+        "sent_at_ms": 0,
+        "slots": None,
+        "tags": {},
+        "draining": False,
+        "attempts": seen,
+    }
+    return Heartbeat(**{**values, **changes})
