@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 ROWS_PER_BATCH_MAX = 65_536
 ScopeOf = Callable[[str, int], StageScope]
 Ran = tuple[list[TaskDone], list[SinkPart]]
+_Meter = tuple[Any, Any]
+"""Two of Spark's accumulators: rows and bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class Frames:
     def run_large(self, plans: Mapping[str, ReadPlan], budget: Budget, scope: ScopeOf) -> Ran:
         """Read, transform and stage on executors, in one Spark job."""
         spark = self._host.session()
-        meters = {at: spark.sparkContext.accumulator(0) for at in plans}
+        count = spark.sparkContext.accumulator
+        meters = {at: (count(0), count(0)) for at in plans}
         inputs = {
             at: self._read_there(spark, at, plan, budget, meters[at]) for at, plan in plans.items()
         }
@@ -110,7 +113,10 @@ class Frames:
         finally:
             for frame in kept:
                 frame.unpersist()
-        read = [TaskDone(at, None, Count(meter.value, 0), ()) for at, meter in meters.items()]
+        read = [
+            TaskDone(at, None, Count(rows.value, size.value), ())
+            for at, (rows, size) in meters.items()
+        ]
         return read, parts
 
     def _flows(self, sources: Mapping[str, Sequence[TableFrame]]) -> list[_Flow]:
@@ -156,7 +162,7 @@ class Frames:
         }
 
     def _read_there(
-        self, spark: SparkSession, at: str, plan: ReadPlan, budget: Budget, meter: Any
+        self, spark: SparkSession, at: str, plan: ReadPlan, budget: Budget, meter: _Meter
     ) -> list[TableFrame]:
         source: Any = self._pipeline.sources[at]
         frames = []
@@ -207,7 +213,7 @@ class Frames:
 
 
 def _reader_of(
-    source: Any, tasks: Sequence[Any], budget: Budget, meter: Any
+    source: Any, tasks: Sequence[Any], budget: Budget, meter: _Meter
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     def read(ids: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with carrying_errors():
@@ -216,7 +222,8 @@ def _reader_of(
                     reading = MeteredRead(source.read(tasks[index], budget))
                     for found in reading:
                         yield batch_for_spark(_with_kinds(found.batch, source.emits_kinds))
-                    meter.add(reading.count.rows)
+                    meter[0].add(reading.count.rows)
+                    meter[1].add(reading.count.bytes)
 
     return read
 
