@@ -59,6 +59,8 @@ class _Shown:
     tip_at_ms: float = 0.0
     fraction: float | None = None
     first_fraction: float | None = None
+    first_at_ms: float = 0.0
+    """Of this run's first commit: what is left is reckoned from there, start-up left out."""
     status: str = "starting"
 
 
@@ -117,6 +119,7 @@ class PlainDisplay:
             if shown.tip is None:
                 shown.base = _less(event.checkpoint.counts, shown.staged)
                 shown.first_fraction = event.fraction
+                shown.first_at_ms = self._clock.elapsed_ms()
             shown.staged = {}
             shown.status = "running"
             shown.tip = event.checkpoint
@@ -200,13 +203,14 @@ class PlainDisplay:
             f" {rows / seconds:,.0f} rows/s"
         )
         if shown.fraction is not None:
-            line += f", {shown.fraction:.0%}{self._eta(shown, seconds)}"
+            line += f", {shown.fraction:.0%}{self._eta(shown, now_ms)}"
         return line
 
-    def _eta(self, shown: _Shown, seconds: float) -> str:
+    def _eta(self, shown: _Shown, now_ms: float) -> str:
         if not shown.fraction or shown.first_fraction is None or shown.fraction >= 1:
             return ""
         done = shown.fraction - min(shown.first_fraction, shown.fraction)
+        seconds = (now_ms - shown.first_at_ms) / 1000
         return f", {seconds * (1 - shown.fraction) / done:.0f} s left" if done > 0 else ""
 
 
@@ -279,14 +283,13 @@ class LiveDisplay(PlainDisplay):
 
     def _title(self, now_ms: float) -> str:
         parts = []
-        seconds = max((now_ms - self._began_at_ms) / 1000, 0.001)
         for pipeline_id, shown in self._pipelines.items():
             part = f"pipeline {pipeline_id} {shown.status}"
             if shown.tip is not None:
                 age = (now_ms - shown.tip_at_ms) / 1000
                 part += f", checkpoint {shown.tip.number}, {age:.0f} s old"
             if shown.fraction is not None:
-                part += f", {shown.fraction:.0%}{self._eta(shown, seconds)}"
+                part += f", {shown.fraction:.0%}{self._eta(shown, now_ms)}"
             parts.append(part)
         return "; ".join(parts)
 
