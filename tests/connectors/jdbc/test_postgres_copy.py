@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.connectors.jdbc.dialects.base import Endpoint
-from holdfast.connectors.jdbc.dialects.copy_read import ValueUnreadable
 from holdfast.connectors.jdbc.dialects.postgres import DIALECT
 from holdfast.connectors.jdbc.dialects.postgres_types import csv_of
+from holdfast.connectors.jdbc.dialects.values import ValueUnreadable
 from holdfast.testing.servers import Database
 
 pytestmark = pytest.mark.servers

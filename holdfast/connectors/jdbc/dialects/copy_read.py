@@ -7,67 +7,33 @@ Arrow cannot hold (infinite dates, NaN as numeric) is an error that names the co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from holdfast.model.errors import Terminal
+from holdfast.connectors.jdbc.dialects.values import (
+    HEX,
+    PAD,
+    Decoder,
+    Values,
+    fixed,
+    named,
+    refuse,
+    view_at_any_byte,
+)
 
 HEADER_SIZE = 19
 EPOCH_DAYS = 10_957
 EPOCH_US = 946_684_800_000_000
-_PAD = b"\0" * 32
 _LOW32 = np.uint64(0xFFFFFFFF)
-_HEX = (
-    np.array([f"{i:02x}".encode() for i in range(256)], dtype="S2").view(np.uint8).reshape(256, 2)
-)
-
-
-class ValueUnreadable(Terminal):
-    """A value has no place in its column's type."""
-
-    code = "value-unreadable"
-
-
-@dataclass(frozen=True)
-class Values:
-    """Where the values of one column stand in a buffer."""
-
-    buffer: bytes
-    at: np.ndarray[Any, Any]
-    """Of each value's first byte (int64); anywhere inside the buffer for nulls."""
-    size: np.ndarray[Any, Any]
-    """In bytes, 0 for nulls."""
-    null: np.ndarray[Any, Any] | None
-
-    def gather(self, dtype: str, offset: int = 0) -> np.ndarray[Any, Any]:
-        """One number from each value, `offset` bytes into it."""
-        found: np.ndarray[Any, Any] = view_at_any_byte(self.buffer, dtype)[self.at + offset]
-        return found
-
-    def validity(self) -> pa.Buffer | None:
-        if self.null is None:
-            return None
-        return pa.py_buffer(np.packbits(~self.null, bitorder="little"))
-
-
-Decoder = Callable[[Values], pa.Array]
-
-
-def view_at_any_byte(buffer: bytes, dtype: str) -> np.ndarray[Any, Any]:
-    """Numbers that begin at any byte: indexing it by byte positions gathers them."""
-    size = np.dtype(dtype).itemsize
-    return np.ndarray((len(buffer) - size + 1,), dtype, buffer, strides=(1,))
 
 
 def decode_rows(
     messages: list[Any], sizes: list[int], decoders: list[Decoder], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Rows, one to a message, as a batch."""
-    buffer = b"".join([*messages, _PAD])
+    buffer = b"".join([*messages, PAD])
     starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
     at = starts + 2
     lengths = view_at_any_byte(buffer, ">i4")
@@ -76,7 +42,7 @@ def decode_rows(
         found = lengths[at].astype(np.int64)
         at = at + 4
         values, at = _values(buffer, at, found)
-        columns.append(_named(decode, values, field))
+        columns.append(named(decode, values, field))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -90,16 +56,6 @@ def _values(
     return Values(buffer, at, size, null), at + size
 
 
-def _named(decode: Decoder, values: Values, field: pa.Field) -> pa.Array:
-    try:
-        found = decode(values)
-    except ValueError as error:
-        raise ValueUnreadable(
-            f"Cannot read column '{field.name}': {error}. Cast it to text in a query, or leave such rows out."
-        ) from error
-    return found if found.type == field.type else found.cast(field.type)
-
-
 # ------------------------------------------------------------------------------------------- decoders
 
 
@@ -109,20 +65,20 @@ def numbers(dtype: str, type_: pa.DataType) -> Decoder:
 
     def decode(values: Values) -> pa.Array:
         found = values.gather(dtype).astype(native)
-        return _fixed(values, type_, found)
+        return fixed(values, type_, found)
 
     return decode
 
 
 def booleans(values: Values) -> pa.Array:
     found = np.packbits(values.gather("u1") != 0, bitorder="little")
-    return _fixed(values, pa.bool_(), found)
+    return fixed(values, pa.bool_(), found)
 
 
 def dates(values: Values) -> pa.Array:
     found = values.gather(">i4").astype(np.int64)
-    _refuse(values, np.abs(found + 0.5) > (1 << 31) - 1, "it holds an infinite date")
-    return _fixed(values, pa.date32(), (found + EPOCH_DAYS).astype(np.int32))
+    refuse(values, np.abs(found + 0.5) > (1 << 31) - 1, "it holds an infinite date")
+    return fixed(values, pa.date32(), (found + EPOCH_DAYS).astype(np.int32))
 
 
 def timestamps(type_: pa.DataType) -> Decoder:
@@ -130,27 +86,9 @@ def timestamps(type_: pa.DataType) -> Decoder:
         found = values.gather(">i8").astype(np.int64)
         largest = np.iinfo(np.int64).max
         wrong = (found > largest - EPOCH_US) | (found == np.iinfo(np.int64).min)
-        _refuse(values, wrong, "it holds an infinite timestamp, or one behind the year 294246")
+        refuse(values, wrong, "it holds an infinite timestamp, or one behind the year 294246")
         with np.errstate(over="ignore"):
-            return _fixed(values, type_, found + EPOCH_US)
-
-    return decode
-
-
-def texts(type_: pa.DataType, skip: int = 0) -> Decoder:
-    """Text or bytes; `skip` leading bytes are no part of it (jsonb's version)."""
-
-    def decode(values: Values) -> pa.Array:
-        count = len(values.at)
-        offsets = np.empty(2 * count + 1, np.int32)
-        offsets[0 : 2 * count : 2] = values.at + skip
-        offsets[1 : 2 * count : 2] = values.at + np.maximum(values.size, skip)
-        offsets[2 * count] = len(values.buffer)
-        around = pa.Array.from_buffers(
-            type_, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(values.buffer)]
-        )
-        wanted = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=values.null)
-        return around.take(wanted)
+            return fixed(values, type_, found + EPOCH_US)
 
     return decode
 
@@ -158,7 +96,7 @@ def texts(type_: pa.DataType, skip: int = 0) -> Decoder:
 def uuids(values: Values) -> pa.Array:
     """As text, in the usual form of 36 characters."""
     raw = view_at_any_byte(values.buffer, "u1")[values.at[:, None] + np.arange(16)]
-    hexed = _HEX[raw].reshape(len(raw), 32)
+    hexed = HEX[raw].reshape(len(raw), 32)
     found = np.full((len(raw), 36), ord("-"), np.uint8)
     for low, high, shift in ((0, 8, 0), (8, 12, 1), (12, 16, 2), (16, 20, 3), (20, 32, 4)):
         found[:, low + shift : high + shift] = hexed[:, low:high]
@@ -178,8 +116,8 @@ def decimals(precision: int, scale: int) -> Decoder:
         weight = values.gather(">i2", 2).astype(np.int64)
         count = values.gather(">u2").astype(np.int64)
         sign = values.gather(">u2", 4)
-        _refuse(values, sign >= 0xC000, "it holds NaN or an infinite number")
-        _refuse(
+        refuse(values, sign >= 0xC000, "it holds NaN or an infinite number")
+        refuse(
             values,
             ((count > 0) & (weight >= above)) | (values.gather(">u2", 6) > scale),
             f"it holds a number that does not fit decimal({precision},{scale})",
@@ -187,7 +125,7 @@ def decimals(precision: int, scale: int) -> Decoder:
         digits = _Digits(values, weight, count)
         high, low = _join_digits(digits, above + below, below, spare)
         words = _negated(high, low, sign == 0x4000)
-        return _fixed(values, type_, words)
+        return fixed(values, type_, words)
 
     return decode
 
@@ -275,7 +213,7 @@ def lists(item: Decoder, item_type: pa.DataType) -> Decoder:
         dimensions = values.gather(">i4").astype(np.int64)
         if values.null is not None:
             dimensions[values.null] = 0
-        _refuse(values, dimensions > 1, "it holds an array of several dimensions")
+        refuse(values, dimensions > 1, "it holds an array of several dimensions")
         counts = np.where(dimensions == 1, _gather_safely(values, 12), 0)
         offsets = np.concatenate([[0], np.cumsum(counts)])
         flat = item(_items(values, counts, offsets))
@@ -311,15 +249,3 @@ def _items(values: Values, counts: np.ndarray[Any, Any], offsets: np.ndarray[Any
         left = counts[rows] > step
         rows, cursor = rows[left], cursor[left]
     return _values(values.buffer, at, length)[0]
-
-
-def _fixed(values: Values, type_: pa.DataType, found: np.ndarray[Any, Any]) -> pa.Array:
-    buffers = [values.validity(), pa.py_buffer(np.ascontiguousarray(found))]
-    return pa.Array.from_buffers(type_, len(values.at), buffers)
-
-
-def _refuse(values: Values, wrong: np.ndarray[Any, Any], said: str) -> None:
-    if values.null is not None:
-        wrong = wrong & ~values.null
-    if wrong.any():
-        raise ValueError(said)

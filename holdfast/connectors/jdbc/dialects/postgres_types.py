@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.connectors.jdbc.dialects import copy_read, copy_write
-from holdfast.connectors.jdbc.dialects.copy_read import Decoder
 from holdfast.connectors.jdbc.dialects.copy_write import Encoder
+from holdfast.connectors.jdbc.dialects.values import HEX, Decoder, texts
 from holdfast.model.schema import Table
 
-TEXT = copy_read.texts(pa.string())
+TEXT = texts(pa.string())
 _UTC = pa.timestamp("us", "UTC")
 _SCALARS: dict[str, tuple[pa.DataType, Decoder]] = {
     "boolean": (pa.bool_(), copy_read.booleans),
@@ -30,9 +30,9 @@ _SCALARS: dict[str, tuple[pa.DataType, Decoder]] = {
     "name": (pa.string(), TEXT),
     "json": (pa.string(), TEXT),
     "xml": (pa.string(), TEXT),
-    "jsonb": (pa.string(), copy_read.texts(pa.string(), skip=1)),
+    "jsonb": (pa.string(), texts(pa.string(), skip=1)),
     "uuid": (pa.string(), copy_read.uuids),
-    "bytea": (pa.binary(), copy_read.texts(pa.binary())),
+    "bytea": (pa.binary(), texts(pa.binary())),
     "date": (pa.date32(), copy_read.dates),
     "time without time zone": (pa.time64("us"), copy_read.numbers(">i8", pa.time64("us"))),
     "timestamp without time zone": (pa.timestamp("us"), copy_read.timestamps(pa.timestamp("us"))),
@@ -201,7 +201,7 @@ def _as_text(column: pa.Array) -> pa.Array:
 
 def _hexed(column: pa.Array) -> pa.Array:
     data = copy_write._data_of(column.fill_null(b""))
-    pairs = copy_read._HEX[np.frombuffer(data, np.uint8)]
+    pairs = HEX[np.frombuffer(data, np.uint8)]
     offsets = copy_write._offsets(column.fill_null(b"")).astype(np.int64)
     ends = (offsets - offsets[0]) * 2
     hexed = copy_write._binary(np.ascontiguousarray(pairs).reshape(-1), ends).cast(pa.string())

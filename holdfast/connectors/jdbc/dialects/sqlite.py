@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.connectors.jdbc.dialects.base import Described, Endpoint, Key, Merge, StageTable
+from holdfast.connectors.jdbc.dialects.values import ValueUnreadable
 from holdfast.model.errors import HoldfastError, SinkRejected, Terminal, Transient
 from holdfast.model.schema import Column, Table
 
@@ -45,12 +46,6 @@ _WORDS: tuple[tuple[str, pa.DataType], ...] = (
     ("time", pa.time64("us")),
 )
 """By the first word that a declared type contains."""
-
-
-class ValueUnreadable(Terminal):
-    """A value is not what its column was declared to hold."""
-
-    code = "value-unreadable"
 
 
 class Sqlite:
