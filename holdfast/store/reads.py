@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, and_, func, select, tuple_
+from sqlalchemy import Connection, Engine, Select, and_, bindparam, func, select, tuple_
 
 from holdfast.decide.world import Cleanup
 from holdfast.model.attempts import Attempt
@@ -211,18 +211,24 @@ def _read_submitted(
             yield name, submitted_from_row(row)
 
 
+_LEASE = select(leader).where(leader.c.id == 1)
+_ENDED_AND_CLEANED = (
+    select(jobs.c.job_id, jobs.c.generation)
+    .outerjoin(
+        cleanups,
+        and_(jobs.c.job_id == cleanups.c.job_id, jobs.c.generation == cleanups.c.generation),
+    )
+    .where(cleanups.c.job_id.is_(None), jobs.c.ended_at_ms < bindparam("before_ms"))
+    .limit(100)
+)
+
+
 def _lease(tx: Connection) -> Lease | None:
-    row = tx.execute(select(leader).where(leader.c.id == 1)).first()
+    row = tx.execute(_LEASE).first()
     return None if row is None else Lease(row.term, row.holder, row.url, row.expires_at_ms)
 
 
 def _expired(tx: Connection, before_ms: int) -> list[tuple[str, int]]:
     """Ended long ago, and not a tombstone any more."""
-    joined = and_(jobs.c.job_id == cleanups.c.job_id, jobs.c.generation == cleanups.c.generation)
-    query = (
-        select(jobs.c.job_id, jobs.c.generation)
-        .outerjoin(cleanups, joined)
-        .where(jobs.c.ended_at_ms < before_ms, cleanups.c.job_id.is_(None))
-        .limit(100)
-    )
-    return [(row.job_id, row.generation) for row in tx.execute(query)]
+    found = tx.execute(_ENDED_AND_CLEANED, {"before_ms": before_ms})
+    return [(row.job_id, row.generation) for row in found]
