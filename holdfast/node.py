@@ -19,6 +19,7 @@ from holdfast.checkpoint.document import DocumentBroken
 from holdfast.checkpoint.savepoint import Savepoint, list_savepoints, write_savepoint
 from holdfast.decide.restore import RestoreRequest
 from holdfast.model.checkpoints import Checkpoint
+from holdfast.model.ends import JobResult
 from holdfast.model.errors import Terminal
 from holdfast.model.jobs import JobSpec, Role
 from holdfast.outside.clock import Clock, RealClock
@@ -29,7 +30,6 @@ from holdfast.runtime.restore import Start
 from holdfast.runtime.session import SparkHost, SparkSettings
 from holdfast.runtime.stop import StopSignal
 from holdfast.runtime.watch import NoWatch, Watch
-from holdfast.solo import JobResult, run_job
 from holdfast.worker.attempts import WorkerOutside
 from holdfast.worker.restoring import find_starts
 
@@ -72,6 +72,8 @@ class Node:
         stop: StopSignal | None = None,
     ) -> JobResult:
         """Run a job to its end. Refused while another process runs it."""
+        from holdfast.solo import run_job
+
         with job_lock(self._lock_of(job_id), job_id), self._host(spec) as host:
             outside = self._outside(host, watch or NoWatch(), stop or StopSignal())
             if any(pipeline.of(Role.TRANSFORM) for pipeline in spec.pipelines):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from holdfast.checkpoint.chain import ChainMoved
 from holdfast.decide.pipelines import Verdict, is_stalled, judge_pipeline
@@ -17,6 +16,7 @@ from holdfast.decide.world import Limits, World
 from holdfast.master.master import Master, MasterSettings, NotLeading
 from holdfast.master.submitting import Submission, describe
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.model.errors import Canceled, HoldfastError
 from holdfast.model.jobs import Job, JobSpec
 from holdfast.model.json import JsonObject
@@ -42,24 +42,6 @@ LOOK_MS = 25.0
 CANCEL_GRACE_MS = 15_000
 """So long may a canceled pipeline take to end. What hangs beyond it is left behind: a crash loses nothing either."""
 LEFT_BEHIND = "It was canceled and did not end; it is left behind."
-
-
-class JobEnd(Enum):
-    """How a run of a job ended."""
-
-    FINISHED = "FINISHED"
-    STOPPED = "STOPPED"
-    CANCELED = "CANCELED"
-    FAILED = "FAILED"
-
-
-@dataclass(frozen=True, slots=True)
-class JobResult:
-    """The end of a run, with the failure that ended it."""
-
-    end: JobEnd
-    failed_pipeline: int | None = None
-    error: BaseException | None = None
 
 
 class UnexpectedFailure(HoldfastError):

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.model.checkpoints import Checkpoint, Count
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.model.restore import RestoreReport
 from holdfast.outside.clock import Clock
 from holdfast.runtime.watch import EpochCommitted, EpochStaged, Watch
-from holdfast.solo import JobEnd, JobResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -19,10 +19,10 @@ from holdfast.cli.job_file import (
     read_job_file,
     read_request,
 )
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.model.errors import ExitCode, HoldfastError
 from holdfast.node import Node
 from holdfast.runtime.stop import StopLevel, StopSignal
-from holdfast.solo import JobEnd, JobResult
 
 _EXIT = {
     JobEnd.FINISHED: ExitCode.FINISHED,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.connectors.base import Guarantee
-from holdfast.solo import JobEnd
+from holdfast.model.ends import JobEnd
 from holdfast.testing import model_table
 from holdfast.testing.builders import Declared
 from holdfast.testing.crashes import CrashAt, Crashed

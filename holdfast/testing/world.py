@@ -16,6 +16,7 @@ from holdfast.checkpoint.document import read_document
 from holdfast.connectors.base import Connector, Context, Position, Token, token_parts
 from holdfast.decide.restore import RestoreRequest
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, checkpoint_from_json
+from holdfast.model.ends import JobResult
 from holdfast.model.jobs import JobSpec, Role
 from holdfast.model.json import Json
 from holdfast.outside.files import Files
@@ -25,7 +26,7 @@ from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.session import SparkHost, SparkSettings
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import EpochCommitted, NoWatch
-from holdfast.solo import JobResult, derive_result
+from holdfast.solo import derive_result
 from holdfast.testing.builders import Declared, a_spec, an_env
 from holdfast.testing.crashes import CrashingFiles, MemoryFiles, VirtualClock
 from holdfast.testing.model_log import LogSource

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from holdfast.decide.restore import RestoreRequest
+from holdfast.model.ends import JobEnd
 from holdfast.model.jobs import Role
 from holdfast.node import Node
 from holdfast.runtime.catalog import Catalog
-from holdfast.solo import JobEnd
 from holdfast.spec.parse import parse_job
 from holdfast.testing import model_sink
 from holdfast.testing.builders import options_of

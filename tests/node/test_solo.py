@@ -14,6 +14,7 @@ from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.savepoint import write_savepoint
 from holdfast.connectors.base import Connector, Context
 from holdfast.decide.restore import RestoreRequest, parse_restore
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.model.errors import Canceled, ConfigError, RestoreRefused, Terminal, Transient
 from holdfast.model.jobs import JobSpec, Pipeline, Role
 from holdfast.model.restore import RestoreReport
@@ -21,7 +22,7 @@ from holdfast.runtime.attempt import Ended
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import NoWatch
-from holdfast.solo import JobEnd, JobResult, derive_result, run_job
+from holdfast.solo import derive_result, run_job
 from holdfast.testing import model_sink, model_table
 from holdfast.testing.builders import a_spec, an_env
 from holdfast.testing.crashes import MemoryFiles, VirtualClock

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from holdfast.model.checkpoints import CheckpointKind
+from holdfast.model.ends import JobEnd
 from holdfast.runtime.attempt import fraction_of
 from holdfast.runtime.stop import StopLevel
-from holdfast.solo import JobEnd
 from holdfast.testing.model_sink import SinkStore
 from tests.node.test_solo import Job
 from tests.runtime.test_restore import Place

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.solo import JobEnd, JobResult
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.testing.crashes import CrashAt, Crashed
 from holdfast.testing.walking import chance
 from tests.sweep.worlds import Make, Swept

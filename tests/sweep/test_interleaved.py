@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.chain import ChainMoved
+from holdfast.model.ends import JobEnd, JobResult
 from holdfast.model.errors import PositionGone, SinkRejected
-from holdfast.solo import JobEnd, JobResult
 from holdfast.testing.crashes import PauseAt
 from holdfast.testing.world import Runner
 from tests.sweep.sweeping import ROUNDS, bring_to_rest, draw, points_of
