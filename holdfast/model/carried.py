@@ -17,6 +17,7 @@ from holdfast.model.errors import (
 )
 
 _MARK = "HOLDFAST-ERROR:"
+_OF_SPARK = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.{1,2000}?)\s*SQLSTATE: (\w{5})", re.DOTALL)
 _KINDS: dict[str, type[HoldfastError]] = {
     kind.__name__: kind
     for kind in (PositionGone, SinkRejected, Terminal, Transient, OutcomeUnknown)
@@ -27,6 +28,12 @@ class ExecutorFailed(Transient):
     """Something failed on an executor that nobody there gave a message for."""
 
     code = "executor-failed"
+
+
+class RowNotComputed(Terminal):
+    """A transform met a value that its expressions cannot take: the same row will fail again."""
+
+    code = "row-not-computed"
 
 
 class CarriedError(RuntimeError):
@@ -51,11 +58,25 @@ def restore_error(error: BaseException) -> HoldfastError:
     text = str(error)
     found = re.search(f"{_MARK}(.*?){_MARK}", text, re.DOTALL)
     if not found:
-        return ExecutorFailed(f"Cannot run a Spark job: {_last_line(text)}")
+        return _of_row(text) or ExecutorFailed(f"Cannot run a Spark job: {_last_line(text)}")
     told = json.loads(found.group(1))
     restored = _KINDS[told["kind"]](told["said"])
     restored.code = told["code"]
     return restored
+
+
+def _of_row(text: str) -> RowNotComputed | None:
+    """Where Spark says that a value is to blame: SQLSTATE 22 is a data exception, P0001 what a query raised itself."""
+    found = _OF_SPARK.search(text)
+    if found is None:
+        return None
+    condition, said, state = found.groups()
+    said = " ".join(said.split())
+    if state == "P0001":
+        return RowNotComputed(said)
+    if not state.startswith("22"):
+        return None
+    return RowNotComputed(f"Cannot compute a row ({condition}): {said}")
 
 
 def _last_line(text: str) -> str:

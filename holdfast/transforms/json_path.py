@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from holdfast.model.errors import ConfigError
-from holdfast.model.schema import Table, parse_type
+from holdfast.model.schema import Table, format_type, parse_type
 from holdfast.spec.options import option
 from holdfast.transforms.base import TableFrame
 from holdfast.transforms.columns import column, expect_columns, put
@@ -145,9 +145,9 @@ def _settled(value: _Value, read: _Read) -> Column:
     if value.way != "FAIL":
         return read.value
     said = (
-        f"Cannot read '{value.path}' of field '{value.source}' as {value.type}: there is no such"
-        f" value in a row, or it is of another type. Correct the path, or set"
-        f" column_error_handle_way to SKIP or SKIP_ROW."
+        f"Cannot read '{value.path}' of field '{value.source}' as {format_type(value.type)}: there is"
+        f" no such value in a row, or it is of another type. Correct the path of transform JsonPath,"
+        f" or set column_error_handle_way to SKIP or SKIP_ROW."
     )
     return F.when(read.wrong, F.raise_error(F.lit(said))).otherwise(read.value)
 

@@ -132,7 +132,7 @@ def test_an_error_fails_the_job_and_tells_no_values(
         "row_error_handle_way": row_way,
     }
 
-    with pytest.raises(PySparkException, match=r"Cannot read '\$\.a' of field 'data' as int32"):
+    with pytest.raises(PySparkException, match=r"Cannot read '\$\.a' of field 'data' as int:"):
         run_one(spark, "JsonPath", options, given(document))
 
 
