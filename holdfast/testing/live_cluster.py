@@ -26,6 +26,7 @@ from holdfast.testing.servers import free_port
 CLOCK = RealClock()
 LOOK_EVERY_MS = 20.0
 TIMEOUT_MS = 60_000.0
+START_TIMEOUT_MS = 180_000.0
 ASK_TIMEOUT_MS = 3_000
 ENDED = ("FINISHED", "FAILED", "CANCELED", "SAVEPOINT_DONE", "UNKNOWABLE")
 
@@ -183,7 +184,7 @@ class LiveCluster:
     def wait_until_warm(self) -> None:
         """All workers are known to the leader and have their Spark."""
         for worker in self.workers:
-            worker.wait_for("Spark is warm.", times=worker.starts)
+            worker.wait_for("Spark is warm.", times=worker.starts, timeout_ms=START_TIMEOUT_MS)
         hosting = [m for m in self.masters if "Worker " in m.log() and m.is_alive]
         wanted = len(self.workers) + len(hosting)
         until("all workers", lambda: len(self.list_workers()) >= wanted)
