@@ -31,6 +31,8 @@ class EndAttempt:
     key: AttemptKey
     how: EndedHow
     reason: str
+    advanced: bool = False
+    """It had committed an epoch of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class WriteSavepoint:
     pipeline_ids: tuple[int, ...]
     at_ms: int
     """Names the savepoint, so that writing it twice is the same as once."""
+    reason: str = ""
+    """What people should know about it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.decide.actions import (
     Action,
@@ -23,11 +22,11 @@ from holdfast.decide.pipelines import (
     stall_ends,
     wants_alone,
 )
-from holdfast.decide.placement import NoRoom, Placed, place
-from holdfast.decide.world import World
+from holdfast.decide.placement import NoRoom, Placed, Room
+from holdfast.decide.world import World, has_advanced
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import Goal, Job, Outcome
-from holdfast.model.workers import DesiredAttempt
+from holdfast.model.workers import DesiredAttempt, ObservedAttempt
 
 CLEANUP_BACKOFF_MS = 5_000
 
@@ -35,122 +34,114 @@ CLEANUP_BACKOFF_MS = 5_000
 def decide(world: World, now_ms: int) -> list[Action]:
     """Every due action, in an order that depends on nothing but the world."""
     found: list[Action] = []
-    index = _Index(world)
-    for job in sorted(index.jobs, key=lambda j: (j.id, j.generation)):
-        found += decide_job(index.narrow(job), job, index.open_attempts + planned(found), now_ms)
+    room = Room(world, [a for a in world.attempts if a.is_open], now_ms)
+    for job in sorted(world.jobs, key=lambda j: (j.id, j.generation)):
+        found += decide_job(world, job, room, now_ms)
     found += _decide_cleanups(world, now_ms)
     found += [ForgetJob(*key) for key in sorted(world.expired)]
     return found
 
 
-def planned(actions: Sequence[Action]) -> list[Attempt]:
-    """The attempts that this very pass has planned: they take slots already."""
-    return [
-        Attempt(a.key, a.worker_id, 0, alone=a.alone) for a in actions if isinstance(a, PlanAttempt)
-    ]
-
-
-class _Index:
-    """A world of many jobs, cut by job once, so that a pass costs no more than there is."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.jobs = world.jobs
-        self.open_attempts = [a for a in world.attempts if a.is_open]
-        self._by_job: dict[tuple[str, int], list[Attempt]] = {}
-        for attempt in world.attempts:
-            key = (attempt.key.job_id, attempt.key.generation)
-            self._by_job.setdefault(key, []).append(attempt)
-
-    def narrow(self, job: Job) -> World:
-        own = self._by_job.get((job.id, job.generation), [])
-        return replace(self._world, jobs=(job,), attempts=own)
-
-
-def decide_job(
-    world: World, job: Job, open_attempts: Sequence[Attempt], now_ms: int
-) -> list[Action]:
-    """`world` holds this job's attempts; `open_attempts` are everybody's."""
-    observed = [
-        action
-        for pipeline_id in job.submitted.pipeline_ids
-        for attempt in world.attempts_of(job, pipeline_id)
-        if attempt.is_open
-        for action in decide_open_attempt(world, job, attempt, now_ms)
-    ]
+def decide_job(world: World, job: Job, room: Room, now_ms: int) -> Sequence[Action]:
+    """`room` is what all jobs share."""
+    verdicts = judge_pipelines(world, job, now_ms)
+    failing_since_ms = find_failing_since(verdicts)
+    observed: list[Action] = []
+    for verdict in verdicts.values():
+        if verdict.open is not None:
+            action = decide_open_attempt(world, job, verdict.open, failing_since_ms, now_ms)
+            if action is not None:
+                observed.append(action)
     if observed:
         return observed
-    verdicts = {
-        pipeline_id: judge_pipeline(world, job, pipeline_id, now_ms)
-        for pipeline_id in job.submitted.pipeline_ids
-    }
-    still_open = any(verdict.open for verdict in verdicts.values())
     if all(verdict.finished for verdict in verdicts.values()):
         return [RecordOutcome(job.id, job.generation, Outcome.FINISHED, "")]
     match job.goal:
         case Goal.RUN:
-            return _decide_running(world, job, verdicts, open_attempts, now_ms)
-        case _ if still_open:
+            return _decide_running(world, job, verdicts, room, now_ms)
+        case _ if any(verdict.open for verdict in verdicts.values()):
             return []
         case Goal.SAVEPOINT:
-            return _decide_savepoint(world, job)
+            return _decide_savepoint(world, job, verdicts)
         case Goal.CANCEL | Goal.FORCE:
             return [RecordOutcome(job.id, job.generation, Outcome.CANCELED, "")]
 
 
-def decide_open_attempt(world: World, job: Job, attempt: Attempt, now_ms: int) -> list[Action]:
+def judge_pipelines(world: World, job: Job, now_ms: int) -> dict[int, Verdict]:
+    """Of all pipelines of a job, by their ids."""
+    return {id_: judge_pipeline(world, job, id_, now_ms) for id_ in job.submitted.pipeline_ids}
+
+
+def decide_open_attempt(
+    world: World, job: Job, attempt: Attempt, failing_since_ms: int | None, now_ms: int
+) -> Action | None:
     """What its worker's silence or report means."""
-    if job.goal is Goal.FORCE:
-        return [EndAttempt(attempt.key, EndedHow.CANCELED, "by force")]
     seen = world.observed(attempt)
+    ended = _derive_end(world, job, attempt, seen, failing_since_ms, now_ms)
+    if ended is not None:
+        return EndAttempt(attempt.key, *ended, advanced=has_advanced(seen))
+    if seen is not None and attempt.started_at_ms is None:
+        return StartAttempt(attempt.key)
+    return None
+
+
+def _derive_end(
+    world: World,
+    job: Job,
+    attempt: Attempt,
+    seen: ObservedAttempt | None,
+    failing_since_ms: int | None,
+    now_ms: int,
+) -> tuple[EndedHow, str] | None:
+    """How and why an open attempt is over, if it is. The first that holds."""
+    if job.goal is Goal.FORCE:
+        return EndedHow.CANCELED, "by force"
     if seen is not None and seen.ended_how is not None:
-        return [EndAttempt(attempt.key, seen.ended_how, seen.reason)]
+        return seen.ended_how, seen.reason
     if world.is_lost(attempt.worker_id, now_ms):
-        reason = f"worker {attempt.worker_id} fell silent"
-        return [EndAttempt(attempt.key, EndedHow.LOST, reason)]
-    if job.goal is not Goal.RUN and _is_overdue(world, job, now_ms):
-        reason = "it did not end in time; nothing it does counts any more"
-        return [EndAttempt(attempt.key, EndedHow.CANCELED, reason)]
+        return EndedHow.LOST, f"worker {attempt.worker_id} fell silent"
+    if _is_overdue(world, job, failing_since_ms, now_ms):
+        return EndedHow.CANCELED, "it did not end in time; nothing it does counts any more"
     if seen is None:
         known = attempt.started_at_ms is not None and attempt.worker_id in world.workers
         reason = f"worker {attempt.worker_id} does not know it any more"
-        return [EndAttempt(attempt.key, EndedHow.LOST, reason)] if known else []
-    if attempt.started_at_ms is None:
-        return [StartAttempt(attempt.key)]
-    ends = stall_ends(job) if is_stalled(world, job, attempt, now_ms) else None
-    return [EndAttempt(attempt.key, ends, "its checkpoints did not advance")] if ends else []
+        return (EndedHow.LOST, reason) if known else None
+    if is_stalled(world, job, attempt, now_ms) and (ends := stall_ends(job)) is not None:
+        return ends, "its checkpoints did not advance"
+    return None
 
 
-def _is_overdue(world: World, job: Job, now_ms: int) -> bool:
-    """A cancel waits one deadline, a savepoint two: its stop becomes a cancel after the first."""
-    deadlines = 2 if job.goal is Goal.SAVEPOINT else 1
-    return now_ms - job.goal_at_ms > deadlines * world.limits.stop_deadline_ms
+def _is_overdue(world: World, job: Job, failing_since_ms: int | None, now_ms: int) -> bool:
+    """A cancel waits one deadline. What is first asked to stop waits two: it is canceled after the first."""
+    deadline_ms = world.limits.stop_deadline_ms
+    match job.goal:
+        case Goal.CANCEL | Goal.FORCE:
+            return now_ms - job.goal_at_ms > deadline_ms
+        case Goal.SAVEPOINT:
+            return now_ms - job.goal_at_ms > 2 * deadline_ms
+        case Goal.RUN:
+            return failing_since_ms is not None and now_ms - failing_since_ms > 2 * deadline_ms
 
 
 def _decide_running(
-    world: World,
-    job: Job,
-    verdicts: dict[int, Verdict],
-    open_attempts: Sequence[Attempt],
-    now_ms: int,
-) -> list[Action]:
+    world: World, job: Job, verdicts: Mapping[int, Verdict], room: Room, now_ms: int
+) -> Sequence[Action]:
+    if all(verdict.open for verdict in verdicts.values()):
+        return ()
     failed = find_failure(verdicts)
     if failed is not None:
         if any(verdict.open for verdict in verdicts.values()):
-            return []
+            return ()
         return [RecordOutcome(job.id, job.generation, Outcome.FAILED, failed)]
     found: list[Action] = []
     for pipeline_id, verdict in sorted(verdicts.items()):
         if verdict.finished or verdict.open or now_ms < verdict.due_at_ms:
             continue
-        taken = [*open_attempts, *planned(found)]
-        alone = wants_alone(world, job, now_ms)
-        placed = place(world, job, open_attempts=taken, wants_alone=alone, now_ms=now_ms)
+        placed = room.place(job, wants_alone=wants_alone(world, job, now_ms))
         match placed:
             case Placed(worker_id, is_alone):
-                number = 1 + max(
-                    (a.key.number for a in world.attempts_of(job, pipeline_id)), default=0
-                )
+                attempts = world.attempts_of(job, pipeline_id)
+                number = 1 + (attempts[-1].key.number if attempts else 0)
                 key = AttemptKey(job.id, job.generation, pipeline_id, number)
                 found.append(PlanAttempt(key, worker_id, is_alone))
             case NoRoom():
@@ -158,7 +149,7 @@ def _decide_running(
     return found
 
 
-def find_failure(verdicts: dict[int, Verdict]) -> str | None:
+def find_failure(verdicts: Mapping[int, Verdict]) -> str | None:
     """Why the job has failed, if a pipeline was given up."""
     for pipeline_id, verdict in sorted(verdicts.items()):
         if verdict.given_up is not None:
@@ -166,12 +157,21 @@ def find_failure(verdicts: dict[int, Verdict]) -> str | None:
     return None
 
 
-def _decide_savepoint(world: World, job: Job) -> list[Action]:
-    if not any(a.started_at_ms is not None for a in world.attempts):
+def find_failing_since(verdicts: Mapping[int, Verdict]) -> int | None:
+    """When the first pipeline was given up: the others are asked to end, and not for ever."""
+    given_up = [v.given_up_at_ms for v in verdicts.values() if v.given_up is not None]
+    return min(given_up) if given_up else None
+
+
+def _decide_savepoint(world: World, job: Job, verdicts: Mapping[int, Verdict]) -> Sequence[Action]:
+    pipelines = job.submitted.pipeline_ids
+    tried = [attempt for id_ in pipelines for attempt in world.attempts_of(job, id_)]
+    if not any(attempt.started_at_ms is not None for attempt in tried):
         reason = "it had not started: there is nothing to keep"
         return [RecordOutcome(job.id, job.generation, Outcome.CANCELED, reason)]
-    pipelines = job.submitted.pipeline_ids
-    return [WriteSavepoint(job.id, job.generation, pipelines, job.goal_at_ms)]
+    failed = find_failure(verdicts)
+    reason = "" if failed is None else f"it had failed ({failed}); its tips are kept"
+    return [WriteSavepoint(job.id, job.generation, pipelines, job.goal_at_ms, reason)]
 
 
 def _decide_cleanups(world: World, now_ms: int) -> Iterator[Action]:
@@ -183,19 +183,15 @@ def _decide_cleanups(world: World, now_ms: int) -> Iterator[Action]:
 
 def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAttempt, ...]:
     """All open attempts of a worker, with what is wished of each. Derived anew for every answer."""
-    index = _Index(world)
     jobs = {(job.id, job.generation): job for job in world.jobs}
+    mine = [a for a in world.attempts if a.is_open and a.worker_id == worker_id]
     found = []
-    for attempt in sorted(index.open_attempts, key=lambda a: a.key):
+    for attempt in sorted(mine, key=lambda a: a.key):
         job = jobs.get((attempt.key.job_id, attempt.key.generation))
-        if attempt.worker_id != worker_id or job is None:
+        if job is None:
             continue
-        own = index.narrow(job)
-        verdicts = {
-            id_: judge_pipeline(own, job, id_, now_ms) for id_ in job.submitted.pipeline_ids
-        }
-        failing = find_failure(verdicts) is not None
-        wish = derive_wish(own, job, attempt, failing=failing, now_ms=now_ms)
+        failing_since_ms = find_failing_since(judge_pipelines(world, job, now_ms))
+        wish = derive_wish(world, job, attempt, failing_since_ms=failing_since_ms, now_ms=now_ms)
         submitted = job.submitted
         is_known = world.observed(attempt) is not None
         found.append(

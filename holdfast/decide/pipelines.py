@@ -11,12 +11,15 @@ from holdfast.decide.attempts import (
     Retry,
     decide_after_failure,
 )
-from holdfast.decide.world import World, find_open, is_finished
+from holdfast.decide.world import World, is_finished
 from holdfast.model.attempts import Attempt, EndedHow
 from holdfast.model.jobs import Goal, Job, StallPolicy
 from holdfast.model.workers import Wish
 
-_COUNTED = (EndedHow.FAILED, EndedHow.REPLACED)
+INTERRUPTED_WAIT_MS = 500
+INTERRUPTED_WAIT_MAX_MS = 3_000
+_FAILED = (EndedHow.FAILED, EndedHow.REPLACED)
+_INTERRUPTED = (EndedHow.LOST, EndedHow.CANCELED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,34 +30,31 @@ class Verdict:
     open: Attempt | None = None
     due_at_ms: int = 0
     given_up: str | None = None
+    given_up_at_ms: int = 0
 
 
 def judge_pipeline(world: World, job: Job, pipeline_id: int, now_ms: int) -> Verdict:
     attempts = world.attempts_of(job, pipeline_id)
-    if is_finished(attempts):
-        return Verdict(finished=True)
-    found = find_open(attempts)
-    if found is not None:
-        return Verdict(open=found)
     if not attempts:
         return Verdict()
     newest = attempts[-1]
+    if newest.is_open:
+        return Verdict(open=newest)
+    if is_finished(attempts):
+        return Verdict(finished=True)
+    ended_at_ms = newest.ended_at_ms or 0
     if newest.ended_how is EndedHow.FAILED_FOR_GOOD:
-        return Verdict(given_up=newest.reason)
-    crashes = _recent(attempts, now_ms, (EndedHow.LOST,))
-    alone = [attempt for attempt in crashes if attempt.alone]
-    if len(alone) >= world.limits.crashes_alone_max:
-        reason = f"{len(alone)} workers that hosted nothing else died under it"
-        return Verdict(given_up=reason)
-    return _after_failures(job, attempts, newest)
+        return Verdict(given_up=newest.reason, given_up_at_ms=ended_at_ms)
+    if newest.ended_how in _FAILED:
+        return _after_failure(job, attempts, newest)
+    if newest.ended_how in _INTERRUPTED:
+        return _after_interruption(world, attempts, newest)
+    return Verdict()
 
 
-def _after_failures(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
-    failures = [a for a in attempts if a.ended_how in _COUNTED]
-    if newest.ended_how not in _COUNTED:
-        return Verdict()
+def _after_failure(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
     verdict = decide_after_failure(
-        [a.ended_at_ms or 0 for a in failures],
+        [a.ended_at_ms or 0 for a in attempts if a.ended_how in _FAILED],
         can_help=True,
         retry_times=job.submitted.retry_times,
         retry_interval_ms=job.submitted.retry_interval_ms,
@@ -63,42 +63,72 @@ def _after_failures(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> V
         case Retry(wait_ms):
             return Verdict(due_at_ms=(newest.ended_at_ms or 0) + wait_ms)
         case GiveUp(reason):
-            return Verdict(given_up=f"{newest.reason} ({reason})")
+            reason = f"{newest.reason} ({reason})"
+            return Verdict(given_up=reason, given_up_at_ms=newest.ended_at_ms or 0)
+
+
+def _after_interruption(world: World, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
+    """Not the pipeline's failure, so no budget is spent. But what is interrupted again and again waits a little: two
+    clusters that fight for one job would otherwise do nothing else.
+    """
+    ended_at_ms = newest.ended_at_ms or 0
+    recent = _recent(attempts, ended_at_ms, _INTERRUPTED)
+    fruitless = [a for a in recent if a.alone and a.ended_how is EndedHow.LOST and not a.advanced]
+    if newest in fruitless and len(fruitless) >= world.limits.crashes_alone_max:
+        reason = f"{len(fruitless)} workers that hosted nothing else died under it"
+        return Verdict(given_up=reason, given_up_at_ms=ended_at_ms)
+    again = len(recent) - 2
+    wait_ms = 0 if again < 0 else INTERRUPTED_WAIT_MS * 2 ** min(again, 10)
+    return Verdict(due_at_ms=ended_at_ms + min(wait_ms, INTERRUPTED_WAIT_MAX_MS))
 
 
 def wants_alone(world: World, job: Job, now_ms: int) -> bool:
-    """Workers have died under this job again and again."""
-    crashes = [
-        attempt
-        for pipeline_id in job.submitted.pipeline_ids
-        for attempt in _recent(world.attempts_of(job, pipeline_id), now_ms, (EndedHow.LOST,))
-    ]
-    return len(crashes) >= world.limits.crashes_to_isolate
+    """Workers have died under this job again and again, and it has not run through alone since. One that had committed
+    something is half a proof: workers also die of other things, and of a neighbour.
+    """
+    weight = 0
+    for pipeline_id in job.submitted.pipeline_ids:
+        for attempt in reversed(world.attempts_of(job, pipeline_id)):
+            if now_ms - (attempt.ended_at_ms or now_ms) >= HEALTHY_STRETCH_MS:
+                break
+            if attempt.ended_how is EndedHow.LOST:
+                weight += 1 if attempt.advanced else 2
+            elif attempt.alone and attempt.advanced:
+                break
+    return weight >= 2 * world.limits.crashes_to_isolate
 
 
-def derive_wish(world: World, job: Job, attempt: Attempt, *, failing: bool, now_ms: int) -> Wish:
+def derive_wish(
+    world: World, job: Job, attempt: Attempt, *, failing_since_ms: int | None, now_ms: int
+) -> Wish:
     """What its worker is told about an open attempt."""
-    late = now_ms - job.goal_at_ms > world.limits.stop_deadline_ms
+    deadline_ms = world.limits.stop_deadline_ms
     match job.goal:
         case Goal.CANCEL | Goal.FORCE:
             return Wish.CANCEL
         case Goal.SAVEPOINT:
-            return Wish.CANCEL if late else Wish.STOP
+            return Wish.CANCEL if now_ms - job.goal_at_ms > deadline_ms else Wish.STOP
+        case Goal.RUN if failing_since_ms is not None:
+            return Wish.CANCEL if now_ms - failing_since_ms > deadline_ms else Wish.STOP
         case Goal.RUN:
             worker = world.workers.get(attempt.worker_id)
             draining = worker is not None and worker.heartbeat.draining
-            return Wish.STOP if failing or draining else Wish.RUN
+            return Wish.STOP if draining else Wish.RUN
 
 
 def is_stalled(world: World, job: Job, attempt: Attempt, now_ms: int) -> bool:
-    """It runs, and its tip has not moved for two intervals."""
-    if attempt.started_at_ms is None or not attempt.is_open or job.goal is not Goal.RUN:
+    """It runs, and its tip has not moved for two intervals; or it has not come to its claim at all. A job that wants no
+    checkpoint before its end has no interval to be judged by.
+    """
+    started_at_ms, interval_ms = attempt.started_at_ms, job.submitted.checkpoint_interval_ms
+    if started_at_ms is None or not attempt.is_open or job.goal is not Goal.RUN or not interval_ms:
         return False
     since_ms = world.tip_since_ms.get(attempt.key)
+    allowed_ms = 2 * interval_ms + world.limits.stall_grace_ms
     if since_ms is None:
-        return False
-    allowed_ms = 2 * job.submitted.checkpoint_interval_ms + world.limits.stall_grace_ms
-    return now_ms - max(since_ms, attempt.started_at_ms) > allowed_ms
+        since_ms = max(started_at_ms, world.leading_since_ms)
+        allowed_ms = max(allowed_ms, world.limits.start_grace_ms)
+    return now_ms - max(since_ms, started_at_ms) > allowed_ms
 
 
 def stall_ends(job: Job) -> EndedHow | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from holdfast.decide.jobs import find_failure
-from holdfast.decide.pipelines import is_stalled, judge_pipeline, wants_alone
-from holdfast.decide.placement import NoRoom, place
+from holdfast.decide.pipelines import Verdict, is_stalled, judge_pipeline, wants_alone
+from holdfast.decide.placement import NoRoom, Room
 from holdfast.decide.world import World
+from holdfast.model.attempts import Attempt
 from holdfast.model.jobs import Goal, Job
 
 
@@ -33,8 +34,10 @@ class PipelineStatus(Enum):
     RUNNING = "RUNNING"
     STALLED = "STALLED"
     RESTARTING = "RESTARTING"
+    CANCELING = "CANCELING"
     FINISHED = "FINISHED"
     FAILED = "FAILED"
+    CANCELED = "CANCELED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +51,60 @@ class PipelineShown:
     reason: str
 
 
-def derive_pipeline(world: World, job: Job, pipeline_id: int, now_ms: int) -> PipelineShown:
-    """`world` may hold all jobs."""
+_RUNS = (PipelineStatus.RUNNING, PipelineStatus.STALLED, PipelineStatus.RESTARTING)
+
+
+def derive_pipeline(
+    world: World, job: Job, pipeline_id: int, now_ms: int, room: Room | None = None
+) -> PipelineShown:
+    """`world` may hold all jobs. `room`: what is free, where the world does not hold all attempts."""
     attempts = world.attempts_of(job, pipeline_id)
-    number = attempts[-1].key.number if attempts else 0
     verdict = judge_pipeline(world, job, pipeline_id, now_ms)
+    status, reason = _derive_pipeline(world, job, verdict, attempts, now_ms)
+    if status is PipelineStatus.PENDING:
+        reason = _why_pending(world, job, room, now_ms)
+    number = attempts[-1].key.number if attempts else 0
+    worker_id = None if verdict.open is None else verdict.open.worker_id
+    return PipelineShown(pipeline_id, status, number, worker_id, reason)
 
-    def shown(status: PipelineStatus, reason: str = "") -> PipelineShown:
-        worker_id = None if verdict.open is None else verdict.open.worker_id
-        return PipelineShown(pipeline_id, status, number, worker_id, reason)
 
+def _derive_pipeline(
+    world: World, job: Job, verdict: Verdict, attempts: Sequence[Attempt], now_ms: int
+) -> tuple[PipelineStatus, str]:
     if verdict.finished:
-        return shown(PipelineStatus.FINISHED)
+        return PipelineStatus.FINISHED, ""
     if verdict.given_up is not None:
-        return shown(PipelineStatus.FAILED, verdict.given_up)
+        return PipelineStatus.FAILED, verdict.given_up
+    if job.outcome is not None:
+        return PipelineStatus.CANCELED, attempts[-1].reason if attempts else ""
     if verdict.open is not None:
-        if verdict.open.started_at_ms is None:
-            return shown(PipelineStatus.SCHEDULED, "its worker has not reported it yet")
-        if is_stalled(world, job, verdict.open, now_ms):
-            return shown(PipelineStatus.STALLED, "its checkpoints do not advance")
-        return shown(PipelineStatus.RUNNING)
+        return _derive_open(world, job, verdict.open, now_ms)
+    if job.goal is not Goal.RUN:
+        return PipelineStatus.CANCELED, ""
     if now_ms < verdict.due_at_ms:
         wait = (verdict.due_at_ms - now_ms) / 1000
         reason = f"{attempts[-1].reason}; the next attempt begins in {wait:.0f} s"
-        return shown(PipelineStatus.RESTARTING, reason)
-    open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
-    alone = wants_alone(world, job, now_ms)
-    placed = place(world, job, open_attempts=open_attempts, wants_alone=alone, now_ms=now_ms)
-    return shown(PipelineStatus.PENDING, placed.reason if isinstance(placed, NoRoom) else "")
+        return PipelineStatus.RESTARTING, reason
+    return PipelineStatus.PENDING, ""
+
+
+def _derive_open(
+    world: World, job: Job, attempt: Attempt, now_ms: int
+) -> tuple[PipelineStatus, str]:
+    if job.goal is not Goal.RUN:
+        return PipelineStatus.CANCELING, f"asked to {job.goal.value}"
+    if attempt.started_at_ms is None:
+        return PipelineStatus.SCHEDULED, "its worker has not reported it yet"
+    if is_stalled(world, job, attempt, now_ms):
+        return PipelineStatus.STALLED, "its checkpoints do not advance"
+    return PipelineStatus.RUNNING, ""
+
+
+def _why_pending(world: World, job: Job, room: Room | None, now_ms: int) -> str:
+    if room is None:
+        room = Room(world, [attempt for attempt in world.attempts if attempt.is_open], now_ms)
+    placed = room.ask(job, wants_alone=wants_alone(world, job, now_ms))
+    return placed.reason if isinstance(placed, NoRoom) else "it is about to be placed"
 
 
 def derive_status(world: World, job: Job, now_ms: int) -> JobStatus:
@@ -92,14 +121,19 @@ def derive_status(world: World, job: Job, now_ms: int) -> JobStatus:
 
 
 def _derive_running(world: World, job: Job, now_ms: int) -> JobStatus:
-    pipelines = job.submitted.pipeline_ids
-    verdicts = {id_: judge_pipeline(world, job, id_, now_ms) for id_ in pipelines}
-    if find_failure(verdicts) is not None:
+    """RUNNING as soon as a pipeline does, and while one that did waits for its next attempt."""
+    shown = []
+    for id_ in job.submitted.pipeline_ids:
+        verdict = judge_pipeline(world, job, id_, now_ms)
+        attempts = world.attempts_of(job, id_)
+        shown.append(_derive_pipeline(world, job, verdict, attempts, now_ms)[0])
+    if PipelineStatus.FAILED in shown:
         return JobStatus.FAILING
-    if any(
-        verdict.open and verdict.open.started_at_ms is not None for verdict in verdicts.values()
-    ):
+    if any(status in _RUNS for status in shown):
         return JobStatus.RUNNING
-    if any(verdict.open for verdict in verdicts.values()):
+    if PipelineStatus.SCHEDULED in shown:
         return JobStatus.SCHEDULED
-    return JobStatus.PENDING
+    if PipelineStatus.PENDING in shown:
+        return JobStatus.PENDING
+    # All have finished, and the outcome is about to be recorded.
+    return JobStatus.RUNNING

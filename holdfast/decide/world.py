@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import Job
@@ -21,10 +22,15 @@ class Limits:
     cleanup_delay_ms: int = 60_000
     history_expire_ms: int = 1_440 * 60_000
     crashes_to_isolate: int = 2
-    """So many lost attempts in a healthy stretch, and a job gets a worker of its own."""
+    """So many lost attempts in a healthy stretch that had committed nothing, or twice as many that had, and a job gets
+    a worker of its own."""
     crashes_alone_max: int = 3
-    """So many more there, and it has failed."""
+    """So many more there that committed nothing, and it has failed."""
+    alone_ms: int = 20_000
+    """After so long on a worker of its own it has shown that it can run: others are let in."""
     stall_grace_ms: int = 2_000
+    start_grace_ms: int = 60_000
+    """An attempt may take so long to its claim: Spark may have to start, and old output to be discarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class Cleanup:
     last_error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """`jobs` are those without an outcome; `attempts` are all of their generations."""
 
@@ -51,19 +57,24 @@ class World:
     expired: Sequence[tuple[str, int]] = ()
     """Ended jobs (id, generation) whose history is past its time."""
     tip_since_ms: Mapping[AttemptKey, int] = field(default_factory=dict)
-    """When this leader saw each attempt's tip move last, by its own clock."""
+    """When this leader saw each attempt's tip move last, by its own clock. Of those that have claimed."""
     limits: Limits = Limits()
 
-    def attempts_of(self, job: Job, pipeline_id: int) -> list[Attempt]:
+    def attempts_of(self, job: Job, pipeline_id: int) -> Sequence[Attempt]:
         """Oldest first."""
-        found = [
-            attempt
-            for attempt in self.attempts
-            if attempt.key.job_id == job.id
-            and attempt.key.generation == job.generation
-            and attempt.key.pipeline_id == pipeline_id
-        ]
-        return sorted(found, key=lambda attempt: attempt.key.number)
+        return self._by_pipeline.get((job.id, job.generation, pipeline_id), ())
+
+    @cached_property
+    def _by_pipeline(self) -> Mapping[tuple[str, int, int], Sequence[Attempt]]:
+        """Cut once, so that a pass over many jobs costs no more than there is."""
+        found: dict[tuple[str, int, int], list[Attempt]] = {}
+        for attempt in self.attempts:
+            key = attempt.key
+            found.setdefault((key.job_id, key.generation, key.pipeline_id), []).append(attempt)
+        for tried in found.values():
+            if len(tried) > 1:
+                tried.sort(key=lambda attempt: attempt.key.number)
+        return found
 
     def is_heard(self, worker_id: str, now_ms: int) -> bool:
         """Whether it has reported within its lease."""
@@ -78,10 +89,24 @@ class World:
         return now_ms - since_ms > self.limits.worker_lease_ms
 
     def observed(self, attempt: Attempt) -> ObservedAttempt | None:
-        worker = self.workers.get(attempt.worker_id)
-        if worker is None:
-            return None
-        return next((o for o in worker.heartbeat.attempts if o.key == attempt.key), None)
+        """As its own worker tells it. What another worker says of it is no news of it."""
+        told = self._seen.get(attempt.worker_id)
+        return None if told is None else told.get(attempt.key)
+
+    @cached_property
+    def _seen(self) -> Mapping[str, Mapping[AttemptKey, ObservedAttempt]]:
+        return {
+            id_: {seen.key: seen for seen in worker.heartbeat.attempts}
+            for id_, worker in self.workers.items()
+        }
+
+
+def has_advanced(seen: ObservedAttempt | None) -> bool:
+    """Whether an epoch of its own was committed since its claim."""
+    if seen is None or seen.restored is None:
+        return False
+    claim = seen.restored.get("checkpointId")
+    return isinstance(claim, int) and seen.tip > claim
 
 
 def is_finished(attempts: Sequence[Attempt]) -> bool:

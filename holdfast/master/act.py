@@ -75,12 +75,13 @@ def plan_attempt(action: PlanAttempt, given: Acting) -> None:
 
 def end_attempt(action: EndAttempt, given: Acting) -> None:
     given.commits.end_attempt(
-        given.term, action.key, action.how, reason=action.reason, at_ms=given.now_ms
+        given.term,
+        action.key,
+        action.how,
+        reason=action.reason,
+        at_ms=given.now_ms,
+        advanced=action.advanced,
     )
-    key = action.key
-    said = f"Attempt {key.number} of pipeline {key.pipeline_id} {action.how.value}"
-    said += f": {action.reason}" if action.reason else ""
-    given.commits.record_event(given.term, key.job_id, key.generation, said, at_ms=given.now_ms)
 
 
 def record_outcome(action: RecordOutcome, given: Acting) -> None:
@@ -103,7 +104,7 @@ def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
             tips.append(tip)
     path = write_savepoint_once(given.files, tips, action.at_ms).path if tips else None
     outcome = Outcome.SAVEPOINT_DONE if path else Outcome.CANCELED
-    reason = "" if path else "no pipeline had a checkpoint: there was nothing to keep"
+    reason = action.reason if path else "no pipeline had a checkpoint: there was nothing to keep"
     ending = given.ending(outcome, reason, path)
     given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
 

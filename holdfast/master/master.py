@@ -159,6 +159,8 @@ class Master:
 
     def _note_tips(self, heartbeat: Heartbeat, now_ms: int) -> None:
         for seen in heartbeat.attempts:
+            if seen.restored is None:
+                continue
             known = self._tips.get(seen.key)
             if known is None or seen.tip > known[0]:
                 self._tips[seen.key] = (seen.tip, now_ms)

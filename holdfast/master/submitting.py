@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.decide.epochs import INTERVAL_DEFAULT_MS
-from holdfast.decide.placement import NoRoom, place
+from holdfast.decide.epochs import derive_cadence
+from holdfast.decide.placement import NoRoom, Room
 from holdfast.decide.restore import RestoreMode, read_restore
 from holdfast.master.master import Master
 from holdfast.model.errors import ConfigError, Terminal
-from holdfast.model.jobs import Goal, Job, JobSpec, ScheduleStrategy, StallPolicy, SubmittedJob
+from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrategy, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
@@ -74,7 +74,6 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
     }
     read_restore(restore)
     tags = env.extra.get("tag_filter")
-    interval_ms = env.checkpoint_interval_ms or INTERVAL_DEFAULT_MS
     return SubmittedJob(
         job_id=given.job_id or env.job_id or new_id(),
         generation=0,
@@ -88,12 +87,20 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         pipeline_ids=tuple(pipeline.id for pipeline in spec.pipelines),
         retry_times=env.retry_times,
         retry_interval_ms=env.retry_interval_ms,
-        checkpoint_interval_ms=interval_ms,
-        stall_policy=StallPolicy.WARN,
+        checkpoint_interval_ms=_longest_epoch_ms(env),
+        stall_policy=env.stall_policy,
         tag_filter={str(k): str(v) for k, v in tags.items()} if isinstance(tags, dict) else {},
         submitted_at_ms=now_ms,
         graph=_graph(spec),
     )
+
+
+def _longest_epoch_ms(env: Env) -> int:
+    """How far apart its checkpoints may be. 0: a batch job that wants one at its end only."""
+    if env.checkpoint_interval_ms == 0 and env.mode is JobMode.BATCH:
+        return 0
+    cadence = derive_cadence(env, commits_cheaply=False)
+    return max(cadence.interval_ms, cadence.target_ms or 0, cadence.apart_ms)
 
 
 def _graph(spec: JobSpec) -> JsonObject:
@@ -115,13 +122,8 @@ def _graph(spec: JobSpec) -> JsonObject:
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     world = master.observe()
     open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
-    placed = place(
-        world,
-        Job(submitted),
-        open_attempts=open_attempts,
-        wants_alone=False,
-        now_ms=master.clock.now_ms(),
-    )
+    room = Room(world, open_attempts, master.clock.now_ms())
+    placed = room.ask(Job(submitted), wants_alone=False)
     if isinstance(placed, NoRoom):
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"

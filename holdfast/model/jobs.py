@@ -15,6 +15,14 @@ class JobMode(Enum):
     STREAMING = "STREAMING"
 
 
+class StallPolicy(Enum):
+    """What is done about a pipeline that runs and gets nowhere."""
+
+    WARN = "warn"
+    RESTART = "restart"
+    FAIL = "fail"
+
+
 class Role(Enum):
     SOURCE = "source"
     TRANSFORM = "transform"
@@ -65,6 +73,7 @@ class Env:
     checkpoint_interval_ms: int | None
     """None: not given. 0: only at the end."""
     checkpoint_timeout_ms: int
+    stall_policy: StallPolicy
     batch_interval_ms: int | None
     retry_times: int
     retry_interval_ms: int
@@ -124,14 +133,6 @@ class ScheduleStrategy(Enum):
 
     REJECT = "REJECT"
     WAIT = "WAIT"
-
-
-class StallPolicy(Enum):
-    """What is done about a pipeline that runs and gets nowhere."""
-
-    WARN = "warn"
-    RESTART = "restart"
-    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)

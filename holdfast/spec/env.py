@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from holdfast.model.jobs import Env, JobMode
+from holdfast.model.jobs import Env, JobMode, StallPolicy
 from holdfast.model.json import Json, JsonObject
 from holdfast.spec.config import ConfigObject, Problem
 from holdfast.spec.options import declared_options, option, read_options
@@ -131,6 +131,11 @@ class EnvOptions:
         default=False,
         name="checkpoint.retain-after-job-cancelled",
     )
+    stall_policy: Literal["warn", "restart", "fail"] = option(
+        "What becomes of a pipeline that runs and commits nothing for two intervals.",
+        default="warn",
+        name="checkpoint.stall-policy",
+    )
     batch_interval: int | None = duration(
         "How long an epoch waits for more rows, instead of the sinks' own cadence.",
         "batch.interval",
@@ -204,6 +209,7 @@ def _to_env(found: EnvOptions, block: ConfigObject, default_name: str) -> Env:
         mode=JobMode(found.job_mode),
         parallelism=found.parallelism,
         checkpoint_interval_ms=found.checkpoint_interval,
+        stall_policy=StallPolicy(found.stall_policy),
         checkpoint_timeout_ms=found.checkpoint_timeout,
         batch_interval_ms=found.batch_interval,
         retry_times=found.retry_times,

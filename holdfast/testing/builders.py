@@ -53,6 +53,7 @@ def an_env(**changes: Any) -> Env:
         "parallelism": 2,
         "checkpoint_interval_ms": None,
         "checkpoint_timeout_ms": 600_000,
+        "stall_policy": StallPolicy.WARN,
         "batch_interval_ms": None,
         "retry_times": 0,
         "retry_interval_ms": 0,

@@ -140,7 +140,12 @@ def test_a_take_over_waits_for_a_write_that_has_checked_its_term(
     old.start()
     assert checked.wait(10)
     taken = threading.Event()
-    new = threading.Thread(target=lambda: (take_over(other), taken.set()))
+
+    def lead() -> None:
+        take_over(other)
+        taken.set()
+
+    new = threading.Thread(target=lead)
     new.start()
     was_let_in = taken.wait(0.3)
     go_on.set()
