@@ -14,7 +14,7 @@ from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrate
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
-from holdfast.spec.parse import parse_job
+from holdfast.spec.parse import Parse, parse_job
 from holdfast.store.commits import NoSuchJob
 
 
@@ -40,10 +40,16 @@ class Submission:
     """The same again is the same submission. None: a new one each time."""
 
 
-def submit(master: Master, given: Submission, catalog: Catalog, strategy: ScheduleStrategy) -> Job:
+def submit(
+    master: Master,
+    given: Submission,
+    catalog: Catalog,
+    strategy: ScheduleStrategy,
+    parse: Parse = parse_job,
+) -> Job:
     """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
     term = master.leading_term()
-    spec = _parse(given, catalog)
+    spec = _parse(given, catalog, parse)
     job = describe(given, spec, now_ms=master.clock.now_ms())
     if strategy is ScheduleStrategy.REJECT:
         _refuse_without_room(master, job)
@@ -53,8 +59,8 @@ def submit(master: Master, given: Submission, catalog: Catalog, strategy: Schedu
     return stored
 
 
-def _parse(given: Submission, catalog: Catalog) -> JobSpec:
-    parsed = parse_job(
+def _parse(given: Submission, catalog: Catalog, parse: Parse) -> JobSpec:
+    parsed = parse(
         given.text, name=f"job.{given.format}", variables=given.variables, catalog=catalog
     )
     if parsed.spec is None:

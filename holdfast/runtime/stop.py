@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 
+from holdfast.outside.threads import RealThreads, Threads
+
 
 class StopLevel(IntEnum):
     """Only ever grows."""
@@ -19,7 +21,8 @@ class StopLevel(IntEnum):
 class StopSignal:
     """Set from any thread, seen by the loop between two steps; `NOW` also ends what blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Threads | None = None) -> None:
+        self._threads = threads or RealThreads()
         # A signal handler may ask while it interrupts another one that asks.
         self._lock = threading.RLock()
         self._level = StopLevel.GO_ON
@@ -42,7 +45,7 @@ class StopSignal:
         for follower in followers:
             follower.ask(level)
         for end in enders:
-            _end_aside(end)
+            self._end_aside(end)
 
     @contextmanager
     def followed_by(self, follower: StopSignal) -> Iterator[None]:
@@ -64,18 +67,17 @@ class StopSignal:
             self._enders.append(end)
             already = self._level is StopLevel.NOW
         if already:
-            _end_aside(end)
+            self._end_aside(end)
 
     def forget(self, end: Callable[[], None]) -> None:
         with self._lock:
             self._enders.remove(end)
 
+    def _end_aside(self, end: Callable[[], None]) -> None:
+        """One that hangs or fails keeps neither the asker nor the others waiting."""
 
-def _end_aside(end: Callable[[], None]) -> None:
-    """One that hangs or fails keeps neither the asker nor the others waiting."""
+        def run() -> None:
+            with suppress(Exception):  # what is torn down may complain in its driver's own words
+                end()
 
-    def run() -> None:
-        with suppress(Exception):  # what is torn down may complain in its driver's own words
-            end()
-
-    threading.Thread(target=run, name="end now", daemon=True).start()
+        self._threads.start("end now", run)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.model.jobs import Env, JobMode, JobSpec, Pipeline, Role, Vertex
 from holdfast.spec.catalog import Catalog, Declared
@@ -38,6 +38,14 @@ class Parsed:
     """What is worth knowing and stands in nobody's way."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     """The secret values in it: to be hidden from whatever is printed."""
+
+
+class Parse(Protocol):
+    """What `parse_job` is, for those that are handed it."""
+
+    def __call__(
+        self, text: str, *, name: str, variables: Mapping[str, str], catalog: Catalog
+    ) -> Parsed: ...
 
 
 def parse_job(

@@ -44,8 +44,8 @@ class WorkerSettings:
 class _Hosted(Watch):
     """One attempt here, and what is known of it. Written by its thread, read by the heartbeat's."""
 
-    def __init__(self, key: AttemptKey, changed: Callable[[], None]) -> None:
-        self.stop = StopSignal()
+    def __init__(self, key: AttemptKey, changed: Callable[[], None], threads: Threads) -> None:
+        self.stop = StopSignal(threads)
         self.seen = ObservedAttempt(key)
         self._changed = changed
 
@@ -173,7 +173,7 @@ class WorkerHost:
     def _want(self, attempt: DesiredAttempt) -> None:
         hosted = self._hosted.get(attempt.key)
         if hosted is None:
-            hosted = self._hosted[attempt.key] = _Hosted(attempt.key, self.wake.set)
+            hosted = self._hosted[attempt.key] = _Hosted(attempt.key, self.wake.set, self._threads)
             if attempt.wish is Wish.RUN and attempt.job_text:
                 self._start(attempt, hosted)
             else:

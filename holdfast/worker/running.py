@@ -18,7 +18,7 @@ from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.stop import StopSignal
 from holdfast.runtime.watch import Watch
-from holdfast.spec.parse import parse_job
+from holdfast.spec.parse import Parse, parse_job
 from holdfast.worker.attempts import DEFECTS, WorkerOutside, run_attempt
 from holdfast.worker.host import RunAttempt
 
@@ -35,6 +35,7 @@ class HostOutside:
     clock: Clock
     log: Log
     crash_point: CrashPoint = no_crash
+    parse: Parse = parse_job
 
 
 def attempt_runner(outside: HostOutside) -> RunAttempt:
@@ -66,7 +67,7 @@ def judge_end(error: Exception) -> tuple[EndedHow, str]:
 
 
 def _run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal, outside: HostOutside) -> Ended:
-    spec = _parse(wanted, outside.catalog)
+    spec = _parse(wanted, outside)
     pipeline = next(p for p in spec.pipelines if p.id == wanted.key.pipeline_id)
     asked = request_of(
         read_restore(wanted.restore), pipeline.id, [pipeline.id for pipeline in spec.pipelines]
@@ -84,12 +85,12 @@ def _run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal, outside: HostOu
     return run_attempt(wanted.key.job_id, spec.env, pipeline, request, given)
 
 
-def _parse(wanted: DesiredAttempt, catalog: Catalog) -> JobSpec:
-    parsed = parse_job(
+def _parse(wanted: DesiredAttempt, outside: HostOutside) -> JobSpec:
+    parsed = outside.parse(
         wanted.job_text,
         name=f"{wanted.job_name}.{wanted.job_format}",
         variables=wanted.variables,
-        catalog=catalog,
+        catalog=outside.catalog,
     )
     if parsed.spec is None:
         said = "; ".join(str(problem) for problem in parsed.problems)
