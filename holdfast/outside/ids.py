@@ -17,6 +17,10 @@ def new_secret(size: int = 32) -> str:
     return secrets.token_urlsafe(size)
 
 
-def seeded(seed: int) -> random.Random:
+Chance = random.Random
+"""What is drawn from. Only `seeded` makes one."""
+
+
+def seeded(seed: int) -> Chance:
     """A generator whose run can be repeated."""
     return random.Random(seed)

@@ -34,12 +34,16 @@ class Process:
     alive: bool = True
     paused_until_ms: float = 0.0
     clock_step_ms: int = 0
-    greenlets: set[greenlet] = field(default_factory=set)
-    on_crash_point: Callable[[str], None] = lambda point: None
+    greenlets: dict[greenlet, None] = field(default_factory=dict)
+    """In the order in which they began: whatever depended on another order could not be run again."""
+    ends: list[Callable[[], None]] = field(default_factory=list)
+    """Called when it dies."""
 
 
-@dataclass(order=True)
+@dataclass(order=True, slots=True)
 class _Turn:
+    """A wait of one greenlet, and when it ends."""
+
     due_ms: float
     order: float
     number: int
@@ -77,7 +81,7 @@ class Engine:
                 run()
 
         made = greenlet(whole, parent=self._hub)
-        process.greenlets.add(made)
+        process.greenlets[made] = None
         self._process_of[made] = process
         self._schedule(made, process, 0.0, None)
 
@@ -89,17 +93,17 @@ class Engine:
         self.tell(f"{process.name} is killed")
         current = getcurrent()
         for other in list(process.greenlets):
-            if other is not current and not other.dead:
+            if other is not current and other:
                 self._throw(other)
-        process.greenlets = {g for g in process.greenlets if not g.dead}
+        process.greenlets.clear()
+        self._waking = [turn for turn in self._waking if turn.process is not process]
+        for end in process.ends:
+            end()
         if self._process_of.get(current) is process:
             raise Crashed(process.name)
 
     def _throw(self, victim: greenlet) -> None:
-        """Greenlets that have not begun die silently; others unwind here and now."""
-        if not victim:
-            victim.throw(Crashed("killed"))
-            return
+        """It unwinds here and now; one that has not begun never will."""
         victim.parent = getcurrent()
         try:
             victim.throw(Crashed("killed"))
@@ -125,6 +129,8 @@ class Engine:
         current = getcurrent()
         process = self._process_of.get(current)
         assert process is not None, "only processes may wait"
+        if not process.alive:
+            raise Crashed(process.name)
         if wake is not None and wake.is_set():
             duration_ms = 0.0
         self._schedule(current, process, max(duration_ms, 0.0), wake)
@@ -144,7 +150,7 @@ class Engine:
     def run_until(self, until_ms: float) -> None:
         """Let things happen, in the order in which they are due."""
         while True:
-            turn = self._next_turn(until_ms)
+            turn = self._woken() or self._due(until_ms)
             if turn is None:
                 self.now_ms = max(self.now_ms, until_ms)
                 return
@@ -153,32 +159,35 @@ class Engine:
                 raise NeverQuiet(f"more than {STEPS_MAX} steps at {self.now_ms:.0f} ms")
             self._take(turn)
 
-    def _next_turn(self, until_ms: float) -> _Turn | None:
-        for woken in self._waking:
-            is_due = woken.wake is not None and woken.wake.is_set() and not woken.taken
-            if is_due and woken.process.paused_until_ms <= self.now_ms:
-                return woken
-        while self._turns and (self._turns[0].taken or self._turns[0].run.dead):
-            heapq.heappop(self._turns)
-        if not self._turns or self._turns[0].due_ms > until_ms:
-            return None
-        return heapq.heappop(self._turns)
+    def _woken(self) -> _Turn | None:
+        """Somebody whose wait was cut short."""
+        for turn in self._waking:
+            if turn.wake.is_set() and turn.process.paused_until_ms <= self.now_ms:  # type: ignore[union-attr]
+                return turn
+        return None
+
+    def _due(self, until_ms: float) -> _Turn | None:
+        """The next in time. Who is paused when its time comes has it when the pause is over."""
+        turns = self._turns
+        while turns and turns[0].due_ms <= until_ms:
+            turn = heapq.heappop(turns)
+            if turn.taken or not turn.process.alive:
+                continue
+            self.now_ms = max(self.now_ms, turn.due_ms)
+            if turn.process.paused_until_ms <= self.now_ms:
+                return turn
+            turn.due_ms = turn.process.paused_until_ms
+            heapq.heappush(turns, turn)
+        return None
 
     def _take(self, turn: _Turn) -> None:
-        self.now_ms = max(self.now_ms, min(turn.due_ms, self.now_ms) if turn.wake else turn.due_ms)
-        if turn.wake is not None and not turn.wake.is_set():
-            self.now_ms = max(self.now_ms, turn.due_ms)
-        if turn.process.paused_until_ms > self.now_ms:
-            turn.due_ms = turn.process.paused_until_ms
-            heapq.heappush(self._turns, turn)
-            return
         turn.taken = True
         if turn.wake is not None:
-            self._waking = [other for other in self._waking if not other.taken]
+            self._waking.remove(turn)
         if turn.process.alive and not turn.run.dead:
             turn.run.switch()
         if turn.run.dead:
-            turn.process.greenlets.discard(turn.run)
+            turn.process.greenlets.pop(turn.run, None)
             self._process_of.pop(turn.run, None)
 
 
@@ -213,3 +222,29 @@ class SimThreads:
 
     def start(self, name: str, run: Callable[[], None]) -> None:
         self._engine.spawn(self._process, run)
+
+
+class SimLock:
+    """A lock between the threads of one process, which here take turns where they wait and not where they stand."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._owner: greenlet | None = None
+        self._depth = 0
+
+    @property
+    def is_held(self) -> bool:
+        return self._owner is not None and not self._owner.dead
+
+    def __enter__(self) -> None:
+        current = getcurrent()
+        while self.is_held and self._owner is not current:
+            self._engine.sleep(20.0)
+        if self._owner is not current:
+            self._owner, self._depth = current, 0
+        self._depth += 1
+
+    def __exit__(self, *what: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None

@@ -1,35 +1,72 @@
-"""What goes wrong, and when: drawn from the seed, and only while faults last."""
+"""What goes wrong, and when: drawn from the seed, and only while faults last. Each fault that happened is counted."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.model.errors import OutcomeUnknown
 from holdfast.model.json import JsonObject
-from holdfast.outside.files import FileInfo, Files, StorageFailed
-from holdfast.outside.network import NoAnswer
+from holdfast.outside.network import TIMEOUT_MS, NoAnswer
 from holdfast.store.connection import CommitUnknown, StoreFailed
+from holdfast.testing.crashes import Crashed
 from holdfast.testing.sim.engine import Engine, Process
 
 
-@dataclass
+@dataclass(frozen=True)
 class Weather:
     """Chances, each of one operation. All zero is fair weather."""
 
     crash: float = 0.0
     pause: float = 0.0
     store_fails: float = 0.0
+    store_read_fails: float = 0.0
     commit_unknown: float = 0.0
     file_fails: float = 0.0
+    file_read_fails: float = 0.0
     file_unknown: float = 0.0
+    file_slow: float = 0.0
+    file_torn: float = 0.0
     message_lost: float = 0.0
     message_late: float = 0.0
     message_twice: float = 0.0
+    message_reordered: float = 0.0
+    source_fails: float = 0.0
 
 
 FAIR = Weather()
 Deliver = Callable[[str, str, JsonObject], tuple[int, JsonObject]]
+
+KINDS = (
+    *(f"{what} {when} {where}" for what in ("crash", "pause") for when in ("before", "after")
+      for where in ("store", "storage", "step")),
+    "file torn",
+    "storage fails",
+    "storage read fails",
+    "storage slow",
+    "storage unknown, done",
+    "storage unknown, not done",
+    "object undeletable",
+    "store fails",
+    "store read fails",
+    "commit unknown, done",
+    "commit unknown, not done",
+    "message lost",
+    "answer lost",
+    "message late",
+    "answer late",
+    "message repeated",
+    "message reordered",
+    "request repeated",
+    "process killed",
+    "process paused",
+    "clock stepped",
+    "worker drained",
+    "leader stepped down",
+    "source fails",
+    "source hangs",
+)  # fmt: skip
+"""All that can befall a schedule."""
 
 
 class Faults:
@@ -38,93 +75,94 @@ class Faults:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.weather = FAIR
+        self.counts: Counter[str] = Counter()
+        self.undeletable: set[str] = set()
+        """Jobs whose objects cannot be removed."""
+        self._network = Process("the network")
 
-    def happens(self, chance: float) -> bool:
-        return chance > 0 and self._engine.random.random() < chance
+    def happens(self, kind: str, chance: float) -> bool:
+        if chance > 0 and self._engine.random.random() < chance:
+            self.counts[kind] += 1
+            return True
+        return False
 
-    def at_point(self, process: Process, point: str) -> None:
-        """A crash point of a process: it may die or stand still here."""
-        if self.happens(self.weather.crash):
-            self._engine.tell(f"{process.name} crashes {point}")
-            self._engine.kill(process)
-        if self.happens(self.weather.pause):
+    def wait(self, least_ms: float, most_ms: float) -> None:
+        self._engine.sleep(self._engine.random.uniform(least_ms, most_ms))
+
+    def is_undeletable(self, path: str) -> bool:
+        if path.partition("/")[0] in self.undeletable:
+            self.counts["object undeletable"] += 1
+            return True
+        return False
+
+    def crash(self, process: Process, where: str) -> None:
+        self._engine.tell(f"{process.name} crashes {where}")
+        self._engine.kill(process)
+
+    def at_point(self, process: Process, point: str, where: str) -> None:
+        """A crash point of a process: it may die or stand still here. The dead do nothing."""
+        if not process.alive:
+            raise Crashed(process.name)
+        when = "after" if point.startswith("after") else "before"
+        if self.happens(f"crash {when} {where}", self.weather.crash):
+            self.crash(process, point)
+        if self.happens(f"pause {when} {where}", self.weather.pause):
             self._engine.tell(f"{process.name} stands still {point}")
             self._engine.pause(process, self._engine.random.uniform(100, 8_000))
 
     def at_commit(self, process: Process, point: str) -> None:
         """A crash point of the state store, which may fail there or lose its answer."""
-        self.at_point(process, point)
-        if point.startswith("before") and self.happens(self.weather.store_fails):
+        self.at_point(process, point, "store")
+        is_before = point.startswith("before")
+        if is_before and self.happens("store fails", self.weather.store_fails):
             raise StoreFailed(f"Cannot {point.removeprefix('before ')}: the store fails.")
-        if self.happens(self.weather.commit_unknown):
+        kind = "commit unknown, not done" if is_before else "commit unknown, done"
+        if self.happens(kind, self.weather.commit_unknown):
             self._engine.tell(f"{process.name} gets no answer {point}")
             raise CommitUnknown(f"Cannot tell whether '{point}' was done.")
 
+    def at_store_read(self) -> None:
+        if self.happens("store read fails", self.weather.store_read_fails):
+            raise StoreFailed("Cannot read the state store: it does not answer.")
 
-class SimFiles:
-    """The shared storage as one process sees it."""
+    def send_again(self, send: Callable[[], object]) -> None:
+        """A copy of a message that comes when newer ones have come already."""
 
-    def __init__(self, files: Files, faults: Faults, process: Process) -> None:
-        self._files = files
-        self._faults = faults
-        self._process = process
-        self.on_create: Callable[[str, bytes], None] = lambda path, data: None
+        def run() -> None:
+            self.wait(300, 5_000)
+            try:
+                send()
+            except NoAnswer:
+                return
 
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        def create() -> None:
-            self._files.create_exclusive(path, data)
-            self.on_create(path, data)
-
-        self._do("create", path, create)
-
-    def write(self, path: str, data: bytes) -> None:
-        self._do("write", path, lambda: self._files.write(path, data))
-
-    def remove(self, path: str) -> None:
-        self._do("remove", path, lambda: self._files.remove(path))
-
-    def read(self, path: str) -> bytes:
-        return self._files.read(path)
-
-    def list_folder(self, path: str) -> list[FileInfo]:
-        return self._files.list_folder(path)
-
-    def _do(self, verb: str, path: str, act: Callable[[], None]) -> None:
-        weather = self._faults.weather
-        self._faults.at_point(self._process, f"before {verb} {path}")
-        if self._faults.happens(weather.file_fails):
-            raise StorageFailed(f"Cannot {verb} {path}: no space left on device.")
-        if self._faults.happens(weather.file_unknown):
-            raise OutcomeUnknown(f"Cannot {verb} {path}: the connection was lost.")
-        act()
-        if self._faults.happens(weather.file_unknown):
-            raise OutcomeUnknown(f"Cannot {verb} {path}: the connection was lost.")
-        self._faults.at_point(self._process, f"after {verb} {path}")
+        self._engine.spawn(self._network, run)
 
 
 class SimNetwork:
-    """Calls of one process: lost either way, late, twice."""
+    """Calls of one process: lost either way, late, twice, out of order."""
 
-    def __init__(self, engine: Engine, faults: Faults, process: Process, deliver: Deliver) -> None:
+    def __init__(self, engine: Engine, faults: Faults, deliver: Deliver) -> None:
         self._engine = engine
         self._faults = faults
-        self._process = process
         self._deliver = deliver
 
     def call(self, url: str, path: str, body: JsonObject) -> tuple[int, JsonObject]:
-        weather, engine = self._faults.weather, self._engine
+        faults, weather, engine = self._faults, self._faults.weather, self._engine
         engine.sleep(engine.random.uniform(0.2, 3.0))
-        if self._faults.happens(weather.message_lost):
-            engine.sleep(500)
+        if faults.happens("message lost", weather.message_lost):
+            engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: the message was lost.")
-        if self._faults.happens(weather.message_late):
-            engine.sleep(engine.random.uniform(100, 6_000))
-        if self._faults.happens(weather.message_twice):
+        if faults.happens("message late", weather.message_late):
+            faults.wait(50, TIMEOUT_MS - 50)
+        if faults.happens("message repeated", weather.message_twice):
             self._deliver(url, path, body)
+        if faults.happens("message reordered", weather.message_reordered):
+            faults.send_again(lambda: self._deliver(url, path, body))
         answer = self._deliver(url, path, body)
         engine.sleep(engine.random.uniform(0.2, 3.0))
-        if self._faults.happens(weather.message_lost):
+        if faults.happens("answer lost", weather.message_lost):
+            engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: the answer was lost.")
-        if self._faults.happens(weather.message_late):
-            engine.sleep(engine.random.uniform(100, 6_000))
+        if faults.happens("answer late", weather.message_late):
+            faults.wait(50, TIMEOUT_MS - 50)
         return answer

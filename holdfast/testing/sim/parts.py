@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from holdfast.connectors.base import (
     SourceBase,
     StageScope,
     TableBatch,
+    Token,
 )
 from holdfast.model.errors import SinkRejected, Transient
 from holdfast.model.json import Json
@@ -27,6 +29,9 @@ from holdfast.spec.options import option
 from holdfast.testing.model_log import log_table
 from holdfast.testing.model_sink import ModelSink, Part
 from holdfast.testing.sim.engine import Engine
+from holdfast.testing.sim.faults import Faults
+
+HANG_LOOK_MS = 100.0
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,37 @@ class TickOptions:
     every_ms: int = option("A row comes so often.", default=100)
 
 
+class Judge(Protocol):
+    """Sees what sources and sinks are told, at the moment they are."""
+
+    def published(self, job_id: str, at: str, token: Token) -> None: ...
+
+    def acked(self, job_id: str, at: str, position: Position) -> None: ...
+
+
+@dataclass
+class Surroundings:
+    """Outside of all processes: what sinks hold, and what befalls sources."""
+
+    engine: Engine
+    faults: Faults
+    sinks: dict[tuple[str, str], SinkMemory] = field(default_factory=dict)
+    hangs_until_ms: dict[str, float] = field(default_factory=dict)
+    """Of each job: its sources give nothing until then."""
+
+
 class TickSource(SourceBase):
     """A row each so many milliseconds of virtual time, from a start that is the same for all."""
 
-    def __init__(self, options: TickOptions, engine: Engine, fails: list[float]) -> None:
+    def __init__(
+        self, options: TickOptions, context: Context, around: Surroundings, judge: Judge
+    ) -> None:
         self.options = options
         self.bounded = options.rows > 0
-        self._engine = engine
-        self._fails = fails
+        self._context = context
+        self._around = around
+        self._judge = judge
+        self._closed = False
 
     def tables(self) -> Sequence[Table]:
         return [log_table(self.options.table)]
@@ -53,12 +81,12 @@ class TickSource(SourceBase):
     def start(self) -> Position:
         return {"next": 0}
 
+    def latest(self) -> Position:
+        return {"next": self._there()}
+
     def plan(self, position: Position, budget: Budget) -> ReadPlan | None:
         first = int(str(position["next"]))
-        there = int(self._engine.now_ms // self.options.every_ms) + 1
-        if self.options.rows:
-            there = min(there, self.options.rows)
-        until = min(there, first + budget.rows_max)
+        until = min(self._there(), first + budget.rows_max)
         end: Position = {"next": until}
         if self.options.rows and until >= self.options.rows:
             end["done"] = True
@@ -68,16 +96,37 @@ class TickSource(SourceBase):
         return ReadPlan((task,), end, rows_estimate=until - first)
 
     def read(self, task: ReadTask, budget: Budget) -> Iterator[TableBatch]:
-        if self._fails and self._engine.random.random() < self._fails[0]:
+        faults = self._around.faults
+        if faults.happens("source fails", faults.weather.source_fails):
             raise Transient("Cannot read: the source's connection was lost.")
-        ids = list(range(int(str(task.payload["first"])), int(str(task.payload["until"]))))
+        self._hang()
+        ids = range(int(str(task.payload["first"])), int(str(task.payload["until"])))
         batch = pa.record_batch(
-            {"id": pa.array(ids, pa.int64()), "text": [f"row {id_}" for id_ in ids]}
+            [pa.array(ids, pa.int64()), pa.array(["a row"] * len(ids))], names=["id", "text"]
         )
         yield TableBatch(self.options.table, batch)
 
+    def _hang(self) -> None:
+        hangs = self._around.hangs_until_ms
+        engine = self._around.engine
+        while hangs and engine.now_ms < hangs.get(self._context.job_id, 0.0):
+            self._around.faults.counts["source hangs"] += 1
+            engine.sleep(HANG_LOOK_MS)
+            if self._closed:
+                raise Transient("Cannot read: the source was closed.")
+
+    def close(self) -> None:
+        self._closed = True
+
+    def ack(self, position: Position) -> None:
+        self._judge.acked(self._context.job_id, self._context.location, position)
+
     def probe(self, position: Position) -> Probe:
         return Probe(True, "its rows can be made again")
+
+    def _there(self) -> int:
+        there = int(self._around.engine.now_ms // self.options.every_ms) + 1
+        return min(there, self.options.rows) if self.options.rows else there
 
 
 @dataclass
@@ -102,12 +151,8 @@ class SinkMemory:
 class MemoryStore:
     """As `SinkStore`, in memory."""
 
-    def __init__(self, memory: SinkMemory, job_id: str, location: str) -> None:
+    def __init__(self, memory: SinkMemory) -> None:
         self.memory = memory
-        self._own = (job_id, location)
-
-    def visible_rows(self) -> list[list[Json]]:
-        return [row for p in sorted(self.memory.visible) for row in self.memory.visible[p]]  # type: ignore[misc]
 
     def list_parts(self, kind: str) -> list[Part]:
         found: Mapping[Part, object] | set[Part] = getattr(self.memory, kind)
@@ -152,16 +197,15 @@ class SimSinkOptions:
     overlaps: bool = option("Whether epochs may overlap.", default=False)
 
 
-def sim_connectors(
-    engine: Engine, memory_of: dict[tuple[str, str], SinkMemory], fails: list[float]
-) -> list[Connector]:
+def sim_connectors(around: Surroundings, judge: Judge) -> list[Connector]:
     def make_source(options: TickOptions, context: Context) -> TickSource:
-        return TickSource(options, engine, fails)
+        return TickSource(options, context, around, judge)
 
     def make_sink(options: SimSinkOptions, context: Context) -> ModelSink:
         sink = ModelSink(options, context)  # type: ignore[arg-type]
-        memory = memory_of.setdefault((context.job_id, context.location), SinkMemory())
-        sink.store = MemoryStore(memory, context.job_id, context.location)  # type: ignore[assignment]
+        memory = around.sinks.setdefault((context.job_id, context.location), SinkMemory())
+        sink.store = MemoryStore(memory)  # type: ignore[assignment]
+        sink.on_publish = lambda token: judge.published(context.job_id, context.location, token)
         return sink
 
     return [

@@ -1,0 +1,246 @@
+"""The schedule of a seed: a cluster, jobs, weather, and what people and fate do when. All of it can be left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from holdfast.decide.world import Limits
+from holdfast.outside.ids import Chance, seeded
+from holdfast.testing.sim.faults import FAIR, Weather
+
+LIMITS = Limits(
+    worker_lease_ms=3_500,
+    stop_deadline_ms=6_000,
+    cleanup_delay_ms=1_500,
+    stall_grace_ms=2_000,
+    # Weather kills workers far more often than any job does.
+    crashes_to_isolate=1_000,
+    crashes_alone_max=1_000,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something people or fate do at an instant."""
+
+    at_ms: float
+    verb: str
+    what: str
+    """The job or process."""
+    much: float = 0.0
+    """Milliseconds of a pause, of a hanging source, or by which a clock steps."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """A job in a few numbers."""
+
+    tables: Mapping[str, int]
+    """Rows of each; 0: endless."""
+    pipelines: int = 1
+    """The tables are dealt to so many."""
+    interval_ms: int = 1_000
+    every_ms: int = 200
+    """A row comes so often."""
+    retries: int = 1_000
+
+    @property
+    def is_endless(self) -> bool:
+        return 0 in self.tables.values()
+
+    def text(self) -> str:
+        """The job file."""
+        env = {
+            "job.mode": "STREAMING" if self.is_endless else "BATCH",
+            "checkpoint.interval": self.interval_ms,
+            "job.retry.times": self.retries,
+            "job.retry.interval.seconds": 1,
+        }
+        sources: list[dict[str, Any]] = [
+            {
+                "plugin_name": "Tick",
+                "plugin_output": name,
+                "table": name,
+                "rows": rows,
+                "every_ms": self.every_ms,
+            }
+            for name, rows in self.tables.items()
+        ]
+        names = list(self.tables)
+        sinks = [
+            {"plugin_name": "Memory", "plugin_input": names[number :: self.pipelines]}
+            for number in range(self.pipelines)
+        ]
+        return json.dumps({"env": env, "source": sources, "sink": sinks})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole run."""
+
+    seed: int
+    jobs: Mapping[str, JobPlan]
+    steps: tuple[Step, ...]
+    masters: int = 1
+    workers: int = 1
+    slots: int | None = None
+    weather: Weather = FAIR
+    storm_ms: float = 6_000.0
+    limits: Limits = field(default=LIMITS)
+    only_masters: bool = False
+    """Nothing befalls a worker, and there is always a master: no pipeline may notice."""
+
+
+def draw_plan(seed: int) -> Plan:
+    """Most seeds draw a bit of everything; some a single kind of trouble, in which more can be asked."""
+    random = seeded(seed)
+    draw = random.choices(
+        (_stormy, _fair, _rolling, _masters_only, _people),
+        weights=(60, 8, 10, 10, 12),
+    )[0]
+    return draw(seed, random)
+
+
+def _stormy(seed: int, random: Chance) -> Plan:
+    plan = _people(seed, random)
+    names = process_names(plan)
+    fate: list[Step] = []
+    for _ in range(random.choice((0, 1, 3, 6))):
+        verb = random.choice(("kill", "kill", "pause", "clock", "drain", "step down", "hang"))
+        fate.append(_fate(random, verb, names, list(plan.jobs), plan.storm_ms))
+    if random.random() < 0.1:
+        fate.append(Step(0.0, "undeletable", random.choice(list(plan.jobs))))
+    return replace(plan, steps=plan.steps + tuple(fate), weather=_draw_weather(random))
+
+
+def _fate(random: Chance, verb: str, names: list[str], jobs: list[str], storm_ms: float) -> Step:
+    at_ms = random.uniform(500, storm_ms)
+    match verb:
+        case "hang":
+            return Step(at_ms, verb, random.choice(jobs), random.uniform(500, 12_000))
+        case "pause":
+            return Step(at_ms, verb, random.choice(names), random.uniform(500, 8_000))
+        case "clock":
+            much = random.choice((-90_000.0, -3_000.0, 3_000.0, 90_000.0))
+            return Step(at_ms, verb, random.choice(names), much)
+        case "drain":
+            return Step(at_ms, verb, random.choice([n for n in names if n.startswith("worker")]))
+        case "step down":
+            return Step(at_ms, verb, random.choice([n for n in names if n.startswith("master")]))
+    return Step(at_ms, verb, random.choice(names))
+
+
+def _draw_weather(random: Chance) -> Weather:
+    """Each kind of trouble in some of the schedules: all at once would hide what a few can do."""
+
+    def some(*chances: float) -> float:
+        return random.choice((0.0, 0.0, *chances))
+
+    return Weather(
+        crash=some(0.002, 0.01),
+        pause=some(0.003),
+        store_fails=some(0.02),
+        store_read_fails=some(0.005, 0.03),
+        commit_unknown=some(0.02),
+        file_fails=some(0.01, 0.05),
+        file_read_fails=some(0.01),
+        file_unknown=some(0.01, 0.05),
+        file_slow=some(0.01),
+        file_torn=some(0.01),
+        message_lost=some(0.02, 0.1),
+        message_late=some(0.05, 0.2),
+        message_twice=some(0.05),
+        message_reordered=some(0.05, 0.2),
+        source_fails=some(0.03),
+    )
+
+
+def _fair(seed: int, random: Chance) -> Plan:
+    return replace(_people(seed, random), storm_ms=2_500.0)
+
+
+def _rolling(seed: int, random: Chance) -> Plan:
+    """All masters and all workers are restarted, one after the other, in peace or not."""
+    plan = replace(_people(seed, random), storm_ms=9_000.0)
+    names = process_names(plan)
+    random.shuffle(names)
+    is_gentle = random.random() < 0.5
+    at_ms, apart_ms = random.uniform(1_000, 2_500), random.uniform(300, 1_200)
+    steps: list[Step] = []
+    for name in names:
+        gently = "drain" if name.startswith("worker") else "step down"
+        if is_gentle:
+            steps.append(Step(at_ms - apart_ms / 2, gently, name))
+        steps.append(Step(at_ms, "kill", name))
+        at_ms += apart_ms
+    return replace(plan, steps=plan.steps + tuple(steps))
+
+
+def _masters_only(seed: int, random: Chance) -> Plan:
+    """A leader dies, sleeps or goes, and another is there: running pipelines must not notice."""
+    plan = replace(_people(seed, random), masters=random.choice((2, 3)), storm_ms=6_000.0)
+    jobs = {name: replace(job, retries=0) for name, job in plan.jobs.items()}
+    steps = [step for step in plan.steps if step.verb == "submit"]
+    verb = random.choice(("kill", "pause", "step down"))
+    master = f"master-{random.randrange(plan.masters)}"
+    steps.append(_fate(random, verb, [master], list(jobs), plan.storm_ms))
+    return replace(plan, jobs=jobs, steps=tuple(steps), only_masters=True)
+
+
+def _people(seed: int, random: Chance) -> Plan:
+    """Jobs and what is asked of them, at good and bad moments, in fair weather."""
+    jobs: dict[str, JobPlan] = {}
+    steps: list[Step] = []
+    for number in range(random.choice((1, 1, 2, 3))):
+        name = f"job-{number}"
+        jobs[name] = _draw_job(number, random)
+        steps += _draw_wishes(name, random)
+    pipelines = sum(job.pipelines for job in jobs.values())
+    return Plan(
+        seed,
+        jobs,
+        tuple(steps),
+        masters=random.choice((1, 2, 2, 3)),
+        workers=random.choice((1, 2, 2, 3)),
+        slots=random.choice((None, None, pipelines, pipelines + 1)),
+        storm_ms=random.choice((4_000.0, 6_000.0, 9_000.0)),
+    )
+
+
+def _draw_job(number: int, random: Chance) -> JobPlan:
+    count = random.choice((1, 1, 2, 3))
+    is_endless = random.random() < 0.4
+    tables = {
+        f"t{number}{index}": 0 if is_endless else random.choice((1, 5, 12, 25))
+        for index in range(count)
+    }
+    pipelines = 2 if count > 1 and random.random() < 0.3 else 1
+    interval_ms = random.choice((600, 1_000))
+    return JobPlan(tables, pipelines, interval_ms, random.choice((150, 250, 400)))
+
+
+def _draw_wishes(name: str, random: Chance) -> list[Step]:
+    at_ms = random.uniform(0, 2_500)
+    steps = [Step(at_ms, "submit", name)]
+    while random.random() < 0.45 and len(steps) < 6:
+        at_ms += random.choice((1.0, random.uniform(1, 4_000)))
+        verb = random.choice(("cancel", "savepoint", "savepoint", "force"))
+        steps.append(Step(at_ms, verb, name))
+        if random.random() < 0.3:
+            # Somebody changes his mind.
+            verb = random.choice(("cancel", "savepoint", "force"))
+            steps.append(Step(at_ms + random.uniform(0.1, 600), verb, name))
+        if random.random() < 0.3:
+            break
+        at_ms += random.choice((1.0, random.uniform(200, 4_000)))
+        again = random.choice(("again", "again", "again from savepoint", "again afresh"))
+        steps.append(Step(at_ms, again, name))
+    return steps
+
+
+def process_names(plan: Plan) -> list[str]:
+    masters = [f"master-{number}" for number in range(plan.masters)]
+    return masters + [f"worker-{number}" for number in range(plan.workers)]
