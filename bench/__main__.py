@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import checkpoints, databases, epochs, files, restart, starts
+from bench import checkpoints, cluster, databases, epochs, files, restart, starts
 from bench.figures import Figure, Ground
 from holdfast.testing.servers import postgres_server
 
@@ -24,6 +24,9 @@ CASES = {
     "epochs": epochs.latency_of_epochs,
     "starts": starts.cold_and_warm_start,
     "restart": restart.kill_and_rerun,
+    "failover": cluster.failover,
+    "moved": cluster.moved,
+    "idle": cluster.idle,
 }
 SERVER = {
     "shared_buffers": "512MB",

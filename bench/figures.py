@@ -90,9 +90,18 @@ def timed_shell(script: str) -> float:
 
 def _watch(process: subprocess.Popen[str], peak: list[int]) -> None:
     while process.poll() is None:
-        total = sum(_memory(pid) for pid in _family(process.pid))
-        peak[0] = max(peak[0], total)
+        peak[0] = max(peak[0], memory_of(process.pid))
         time.sleep(SAMPLE_EVERY_S)
+
+
+def memory_of(root: int) -> int:
+    """Resident bytes of a process and all that descend from it, proportional where pages are shared."""
+    return sum(_memory(pid) for pid in _family(root))
+
+
+def cpu_seconds_of(root: int) -> float:
+    """What a process and all that descend from it have used so far."""
+    return sum(_cpu_seconds(pid) for pid in _family(root))
 
 
 def _family(root: int) -> list[int]:
@@ -118,6 +127,13 @@ def _memory(pid: int) -> int:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+def _cpu_seconds(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        told = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def rate(rows: int, seconds: float) -> str:

@@ -122,13 +122,19 @@ class LiveMaster(LiveProcess):
         return status, dict(found)
 
     def leads(self) -> bool:
+        return self._overview().get("isLeader") == "True"
+
+    def answers(self) -> bool:
+        return bool(self._overview())
+
+    def _overview(self) -> dict[str, Any]:
         if not self.is_alive or self.is_paused:
-            return False
+            return {}
         try:
             status, found = self.ask("GET", "/overview")
         except NoAnswer:
-            return False
-        return status == 200 and found["isLeader"] == "True"
+            return {}
+        return found if status == 200 else {}
 
 
 HOLDFAST = [sys.executable, "-m", "holdfast.cli.main"]

@@ -50,7 +50,9 @@ class _Hosted(Watch):
         self._changed = changed
 
     def restored(self, report: RestoreReport) -> None:
-        self.seen = replace(self.seen, restored=report.to_json(), tip=report.checkpoint)
+        self.seen = replace(
+            self.seen, restored=report.to_json(), tip=report.checkpoint, tip_at_ms=report.at_ms
+        )
         self._changed()
 
     def staged(self, event: EpochStaged) -> None:
