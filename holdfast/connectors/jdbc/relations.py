@@ -116,6 +116,11 @@ def matching(pattern: str, paths: list[str]) -> list[str]:
 def _relation(
     dialect: Dialect, described: Described, from_sql: str, wanted: TableOptions, endpoint: Endpoint
 ) -> Relation:
+    if described.unreadable:
+        raise Terminal(
+            f"Cannot read '{described.table.path}' at {endpoint}: there is no type for its column"
+            f" {described.unreadable}. Leave it out by a query, or convert it there, as by ST_AsText."
+        )
     key = described.key
     if wanted.query or wanted.partition_column:
         key = _named_key(dialect, described, wanted, endpoint)

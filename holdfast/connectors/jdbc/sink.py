@@ -39,7 +39,13 @@ from holdfast.connectors.jdbc.staging import (
     publish_stages,
     stage_name,
 )
-from holdfast.connectors.jdbc.targets import Target, apply_save_modes, find_target, target_path
+from holdfast.connectors.jdbc.targets import (
+    Target,
+    TargetRefused,
+    apply_save_modes,
+    find_target,
+    target_path,
+)
 from holdfast.model.json import Json, JsonObject
 from holdfast.model.schema import Table
 from holdfast.outside.ids import new_id
@@ -97,9 +103,14 @@ class JdbcSink(SinkBase):
                 apply_save_modes(
                     self._dialect, connection, self._options, self._connections.endpoint, table
                 )
-                self._target(connection, table)
+                target = self._target(connection, table)
+                if self._options.is_exactly_once and not target.transactional:
+                    raise TargetRefused(
+                        f"Cannot write to table '{target.path}' at {self._connections.endpoint} exactly once:"
+                        " its engine has no transactions. Convert it to InnoDB, or set is_exactly_once = false."
+                    )
             if self._options.is_exactly_once and tables:
-                first = min(target_path(self._options, table) for table in tables)
+                first = min(target_path(self._options, table, self._dialect) for table in tables)
                 ensure_ledger(self._dialect, connection, self._dialect.beside(first, LEDGER))
 
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
@@ -194,7 +205,7 @@ class _Writing:
             for merges, group in groupby(neighbours, partial(self._merges, target)):
                 self._write_group(target, group, merges)
         for scratch in self.scratches.values():
-            self.sink._dialect.execute(self.connection, f"DROP TABLE {scratch}")
+            self.sink._dialect.execute(self.connection, self.sink._dialect.drop_scratch(scratch))
 
     def write_bytes(self, path: str, chunks: Iterator[bytes]) -> None:
         target = self._target(path)
@@ -307,6 +318,7 @@ class _Writing:
             tuple(map(dialect.quote, names)),
             tuple(map(dialect.quote, target.keys)),
             target.keys_are_unique,
+            target.keys_are_alone,
         )
         for statement in dialect.delete(merge) if deleting else dialect.upsert(merge):
             dialect.execute(self.connection, statement)

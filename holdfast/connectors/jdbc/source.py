@@ -153,7 +153,7 @@ class _Look:
         where = self._where(relation, key_conditions(self.dialect, relation, after, until))
         found = self.dialect.fetch(
             self.connection,
-            f"SELECT {self.dialect.key_text(relation.key.column)} AS hf_key, count(*) OVER () FROM"
+            f"SELECT {self.dialect.key_text(relation.key)} AS hf_key, count(*) OVER () FROM"
             f" (SELECT {name} FROM {relation.from_sql}{where} ORDER BY {name} LIMIT {rows}) s"
             f" ORDER BY {name} DESC LIMIT 1",
         )
@@ -165,7 +165,7 @@ class _Look:
         conditions = [f"{name} IS NOT NULL", *key_conditions(self.dialect, relation, None, None)]
         found = self.dialect.fetch(
             self.connection,
-            f"SELECT {self.dialect.key_text(relation.key.column)} AS hf_key FROM {relation.from_sql}"
+            f"SELECT {self.dialect.key_text(relation.key)} AS hf_key FROM {relation.from_sql}"
             f"{self._where(relation, conditions)} ORDER BY {name} {direction} LIMIT 1",
         )
         return str(found[0][0]) if found else None

@@ -216,7 +216,8 @@ def _merge(
     """The last change of each key, over all tasks of the epoch."""
     target, keys = stages[0].target, stages[0].keys
     described = dialect.describe(connection, target)
-    unique = described is not None and frozenset(keys) in described.unique_keys
+    indexes = set(described.unique_keys) if described else set()
+    unique, alone = frozenset(keys) in indexes, indexes <= {frozenset(keys)}
     columns = ", ".join(map(dialect.quote, names))
     quoted_keys = ", ".join(map(dialect.quote, keys))
     union = " UNION ALL ".join(f"SELECT * FROM {_sql_name(dialect, stage)}" for stage in stages)
@@ -236,6 +237,7 @@ def _merge(
             tuple(map(dialect.quote, names)),
             tuple(map(dialect.quote, keys)),
             unique,
+            alone,
         )
         for statement in statements(merge):
             dialect.execute(connection, statement)

@@ -30,18 +30,22 @@ class Target:
     sql_types: tuple[str, ...]
     keys: tuple[str, ...]
     keys_are_unique: bool
+    keys_are_alone: bool
     upserts: bool
     byte_types: tuple[str, ...] | None
+    transactional: bool = True
 
 
-def target_path(options: SinkOptions, table: Table) -> str:
-    """`schema.table` of the target, or less."""
+def target_path(options: SinkOptions, table: Table, dialect: Dialect) -> str:
+    """`schema.table` of the target (`database.table` where there are no schemas), or less."""
     if options.table is not None:
         path = fill(options.table, table)
+    elif dialect.has_schemas and table.path.count(".") >= 2:
+        path = ".".join(table.path.rsplit(".", 2)[-2:])
     else:
-        path = (
-            ".".join(table.path.rsplit(".", 2)[-2:]) if table.path.count(".") >= 2 else table.name
-        )
+        path = table.name
+    if options.database and not dialect.has_schemas and "." not in path:
+        path = f"{fill(options.database, table)}.{path}"
     before, dot, name = path.rpartition(".")
     return f"{before}{dot}{options.table_prefix}{name}{options.table_suffix}"
 
@@ -81,7 +85,7 @@ def find_target(
     dialect: Dialect, connection: Any, options: SinkOptions, endpoint: Endpoint, table: Table
 ) -> Target:
     """The target as the database has it now."""
-    path = target_path(options, table)
+    path = target_path(options, table, dialect)
     described = dialect.describe(connection, path)
     if described is None:
         raise TargetRefused(
@@ -103,8 +107,10 @@ def find_target(
         sql_types=tuple(types[name] for name in columns),
         keys=keys,
         keys_are_unique=frozenset(keys) in described.unique_keys,
+        keys_are_alone=set(described.unique_keys) <= {frozenset(keys)},
         upserts=bool(keys) and options.enable_upsert,
         byte_types=_byte_types(dialect, described, columns),
+        transactional=described.transactional,
     )
 
 
@@ -129,7 +135,7 @@ def apply_save_modes(
     dialect: Dialect, connection: Any, options: SinkOptions, endpoint: Endpoint, table: Table
 ) -> None:
     """Bring the target of one upstream table into the shape that the job asks for."""
-    path = target_path(options, table)
+    path = target_path(options, table, dialect)
     there = dialect.describe(connection, path) is not None
     mode = options.schema_save_mode
     if mode == "ERROR_WHEN_SCHEMA_NOT_EXIST" and not there:

@@ -21,6 +21,8 @@ class System:
     execute: Callable[..., None]
     rows: Callable[[str], list[tuple[Any, ...]]]
     tables: Callable[[], Sequence[str]]
+    prefix: str = ""
+    """What stands before the name of a table in its path."""
 
 
 def _postgres(database: Database) -> System:
@@ -31,6 +33,7 @@ def _postgres(database: Database) -> System:
         database.execute,
         lambda sql: list(database.rows(sql)),
         lambda: [str(row[0]) for row in database.rows(names)],
+        f"{database.database}.public.",
     )
 
 
@@ -57,11 +60,47 @@ def _sqlite(folder: Path) -> System:
     )
 
 
-@pytest.fixture(params=[pytest.param("postgres", marks=pytest.mark.servers), "sqlite"])
+def _mariadb(database: Database) -> System:
+    """Quotes and collation as the others have them: rules are told once for all systems."""
+    quotes = "SET SESSION sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')"
+    database.execute(f"ALTER DATABASE {database.database} COLLATE utf8mb4_nopad_bin")
+    block = {"url": database.url(), "user": database.user, "password": database.password}
+
+    def execute(*statements: str) -> None:
+        database.execute(quotes, *statements)
+
+    def rows(sql: str) -> list[tuple[Any, ...]]:
+        with database.connect_mysql() as connection, connection.cursor() as cursor:
+            cursor.execute(quotes)
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+    names = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = database()"
+        " AND LEFT(table_name, 3) = 'hf_'"
+    )
+    found = f"{database.database}."
+    return System(block, execute, rows, lambda: [str(row[0]) for row in rows(names)], found)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("postgres", marks=pytest.mark.servers),
+        pytest.param("mariadb", marks=pytest.mark.servers),
+        "sqlite",
+    ]
+)
 def system(request: pytest.FixtureRequest, tmp_path: Path) -> System:
+    if request.param == "mariadb":
+        return _mariadb(request.getfixturevalue("mariadb_database"))
     if request.param == "postgres":
         return _postgres(request.getfixturevalue("postgres_database"))
     return _sqlite(tmp_path)
+
+
+@pytest.fixture
+def mariadb_system(mariadb_database: Database) -> System:
+    return _mariadb(mariadb_database)
 
 
 @pytest.fixture

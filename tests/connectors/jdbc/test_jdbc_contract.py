@@ -23,11 +23,7 @@ def test_the_source_keeps_the_contract_of_sources(rule: Any, shape: str, system:
         system.execute("CREATE TABLE t (id bigint primary key, text text)")
     keyed = [(i * i - 30, f"row {i}") for i in range(25)]
     system.execute(*[f"INSERT INTO t VALUES {row!r}" for row in keyed])
-    full = (
-        "t"
-        if "sqlite" in system.block["url"]
-        else f"{system.block['url'].rsplit('/')[-1]}.public.t"
-    )
+    full = f"{system.prefix}t"
     expected = [row_text(full, 0, row) for row in keyed]
     block: dict[str, Any] = {**system.block, "table_path": "t"}
     if shape == "several tables":

@@ -67,6 +67,10 @@ class Described:
     """Where rows can be read by their physical place (PostgreSQL's ctid): how many pages there are."""
     unique_keys: tuple[frozenset[str], ...] = ()
     """Column sets that a unique index covers, the primary key among them."""
+    unreadable: str = ""
+    """The columns that cannot be read, and why; empty: all can."""
+    transactional: bool = True
+    """Whether what is written there can be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,8 @@ class Dialect(Protocol):
     """Whether only one connection can write at a time."""
     transactional_ddl: bool
     """Whether CREATE and DROP TABLE belong to the transaction they stand in."""
+    has_schemas: bool
+    """Whether tables lie in schemas, and these in a database; otherwise tables lie in databases."""
     stage_types: tuple[str, str]
     """The types of `hf_kind` and `hf_seq`, as `describe` would tell them."""
     byte_format: str | None
@@ -148,7 +154,7 @@ class Dialect(Protocol):
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def key_text(self, column: str) -> str:
+    def key_text(self, key: Key) -> str:
         """SQL for a key as text that `key_literal` takes back exactly."""
         ...
 
@@ -194,6 +200,8 @@ class Dialect(Protocol):
         ...
 
     def empty_scratch(self, name: str) -> str: ...
+
+    def drop_scratch(self, name: str) -> str: ...
 
     def append(
         self,
@@ -249,6 +257,8 @@ class Merge:
     keys: tuple[str, ...]
     keys_are_unique: bool
     """Whether the target has a unique index over exactly the keys."""
+    keys_are_alone: bool = True
+    """Whether it has no unique index but that."""
 
 
 @contextmanager

@@ -71,6 +71,7 @@ class Postgres:
     begin_sql = "BEGIN"
     one_writer = False
     transactional_ddl = True
+    has_schemas = True
     stage_types = ("smallint", "bigint")
     byte_format: str | None = "postgres-copy-binary"
 
@@ -183,8 +184,8 @@ class Postgres:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def key_text(self, column: str) -> str:
-        return f"{self.quote(column)}::text"
+    def key_text(self, key: Key) -> str:
+        return f"{self.quote(key.column)}::text"
 
     def key_literal(self, text: str, sql_type: str) -> str:
         return f"{postgres_types.literal(text)}::{sql_type}"
@@ -265,6 +266,9 @@ class Postgres:
 
     def empty_scratch(self, name: str) -> str:
         return f"TRUNCATE TABLE {name}"
+
+    def drop_scratch(self, name: str) -> str:
+        return f"DROP TABLE {name}"
 
     def append(
         self,

@@ -7,6 +7,8 @@ from importlib import import_module
 from holdfast.connectors.jdbc.dialects.base import Dialect
 
 _DIALECTS = {
+    "mariadb": "holdfast.connectors.jdbc.dialects.mysql:DIALECT",
+    "mysql": "holdfast.connectors.jdbc.dialects.mysql:DIALECT",
     "postgresql": "holdfast.connectors.jdbc.dialects.postgres:DIALECT",
     "sqlite": "holdfast.connectors.jdbc.dialects.sqlite:DIALECT",
 }

@@ -55,6 +55,7 @@ class Sqlite:
     begin_sql = "BEGIN IMMEDIATE"
     one_writer = True
     transactional_ddl = True
+    has_schemas = False
     stage_types = ("integer", "integer")
     byte_format: str | None = None
 
@@ -188,9 +189,9 @@ class Sqlite:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def key_text(self, column: str) -> str:
+    def key_text(self, key: Key) -> str:
         """SQLite writes a value as a literal that it reads back exactly, whatever its type."""
-        return f"quote({self.quote(column)})"
+        return f"quote({self.quote(key.column)})"
 
     def key_literal(self, text: str, sql_type: str) -> str:
         return text if _LITERAL.fullmatch(text) else self.literal(text)
@@ -247,6 +248,9 @@ class Sqlite:
         listed = ", ".join(map(self.quote, columns))
         extra = ", CAST(0 AS integer) AS hf_kind, CAST(0 AS integer) AS hf_seq" if kinded else ""
         return f"SELECT {listed}{extra} FROM {self.sql_name(path)} WHERE 0"
+
+    def drop_scratch(self, name: str) -> str:
+        return f"DROP TABLE {name}"
 
     def append(
         self,
