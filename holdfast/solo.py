@@ -204,7 +204,7 @@ class _Run:
         attempts = self._store.reads.attempts(job.id, job.generation)
         world = World(term=0, leading_since_ms=0, jobs=(job,), attempts=attempts, workers={})
         for id_ in self._requests:
-            verdict = judge_pipeline(world, job, id_, self._outside.clock.now_ms())
+            verdict = judge_pipeline(world, job, id_)
             newest = next(iter(world.attempts_of(job, id_)[-1:]), None)
             self._seen[id_] = _Seen(id_, verdict, newest)
             self._tell_retry(self._seen[id_])

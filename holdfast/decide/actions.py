@@ -27,6 +27,13 @@ class StartAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteAdvance:
+    """It has committed an epoch of its own: should its worker die together with this master, the next one knows."""
+
+    key: AttemptKey
+
+
+@dataclass(frozen=True, slots=True)
 class EndAttempt:
     key: AttemptKey
     how: EndedHow
@@ -75,5 +82,12 @@ class ForgetJob:
 
 
 Action = (
-    PlanAttempt | StartAttempt | EndAttempt | RecordOutcome | WriteSavepoint | CleanUp | ForgetJob
+    PlanAttempt
+    | StartAttempt
+    | NoteAdvance
+    | EndAttempt
+    | RecordOutcome
+    | WriteSavepoint
+    | CleanUp
+    | ForgetJob
 )

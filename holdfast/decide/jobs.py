@@ -9,33 +9,36 @@ from holdfast.decide.actions import (
     CleanUp,
     EndAttempt,
     ForgetJob,
+    NoteAdvance,
     PlanAttempt,
     RecordOutcome,
     StartAttempt,
     WriteSavepoint,
 )
+from holdfast.decide.isolation import key_of
 from holdfast.decide.pipelines import (
     Verdict,
     derive_wish,
     is_stalled,
     judge_pipeline,
     stall_ends,
-    wants_alone,
 )
 from holdfast.decide.placement import NoRoom, Placed, Room
-from holdfast.decide.world import World, has_advanced
+from holdfast.decide.world import World, has_advanced, waited_ms
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import Goal, Job, Outcome
 from holdfast.model.workers import DesiredAttempt, ObservedAttempt
 
 CLEANUP_BACKOFF_MS = 5_000
+CLEANUP_WAITS_MAX = 60
 
 
 def decide(world: World, now_ms: int) -> list[Action]:
     """Every due action, in an order that depends on nothing but the world."""
     found: list[Action] = []
     room = Room(world, [a for a in world.attempts if a.is_open], now_ms)
-    for job in sorted(world.jobs, key=lambda j: (j.id, j.generation)):
+    for job in sorted(world.jobs, key=lambda j: (-room.suspects.get(key_of(j), 0), key_of(j))):
+        # Who is suspected comes first: an empty worker shows soonest whether it is that job.
         found += decide_job(world, job, room, now_ms)
     found += _decide_cleanups(world, now_ms)
     found += [ForgetJob(*key) for key in sorted(world.expired)]
@@ -44,7 +47,7 @@ def decide(world: World, now_ms: int) -> list[Action]:
 
 def decide_job(world: World, job: Job, room: Room, now_ms: int) -> Sequence[Action]:
     """`room` is what all jobs share."""
-    verdicts = judge_pipelines(world, job, now_ms)
+    verdicts = judge_pipelines(world, job)
     failing_since_ms = find_failing_since(verdicts)
     observed: list[Action] = []
     for verdict in verdicts.values():
@@ -67,9 +70,9 @@ def decide_job(world: World, job: Job, room: Room, now_ms: int) -> Sequence[Acti
             return [RecordOutcome(job.id, job.generation, Outcome.CANCELED, "")]
 
 
-def judge_pipelines(world: World, job: Job, now_ms: int) -> dict[int, Verdict]:
+def judge_pipelines(world: World, job: Job) -> dict[int, Verdict]:
     """Of all pipelines of a job, by their ids."""
-    return {id_: judge_pipeline(world, job, id_, now_ms) for id_ in job.submitted.pipeline_ids}
+    return {id_: judge_pipeline(world, job, id_) for id_ in job.submitted.pipeline_ids}
 
 
 def decide_open_attempt(
@@ -79,9 +82,12 @@ def decide_open_attempt(
     seen = world.observed(attempt)
     ended = _derive_end(world, job, attempt, seen, failing_since_ms, now_ms)
     if ended is not None:
-        return EndAttempt(attempt.key, *ended, advanced=has_advanced(seen))
+        advanced = attempt.advanced or has_advanced(seen)
+        return EndAttempt(attempt.key, *ended, advanced=advanced)
     if seen is not None and attempt.started_at_ms is None:
         return StartAttempt(attempt.key)
+    if has_advanced(seen) and not attempt.advanced:
+        return NoteAdvance(attempt.key)
     return None
 
 
@@ -116,11 +122,13 @@ def _is_overdue(world: World, job: Job, failing_since_ms: int | None, now_ms: in
     deadline_ms = world.limits.stop_deadline_ms
     match job.goal:
         case Goal.CANCEL | Goal.FORCE:
-            return now_ms - job.goal_at_ms > deadline_ms
+            return waited_ms(job.goal_at_ms, now_ms) > deadline_ms
         case Goal.SAVEPOINT:
-            return now_ms - job.goal_at_ms > 2 * deadline_ms
+            return waited_ms(job.goal_at_ms, now_ms) > 2 * deadline_ms
         case Goal.RUN:
-            return failing_since_ms is not None and now_ms - failing_since_ms > 2 * deadline_ms
+            if failing_since_ms is None:
+                return False
+            return waited_ms(failing_since_ms, now_ms) > 2 * deadline_ms
 
 
 def _decide_running(
@@ -135,9 +143,9 @@ def _decide_running(
         return [RecordOutcome(job.id, job.generation, Outcome.FAILED, failed)]
     found: list[Action] = []
     for pipeline_id, verdict in sorted(verdicts.items()):
-        if verdict.finished or verdict.open or now_ms < verdict.due_at_ms:
+        if verdict.finished or verdict.open or not verdict.is_due(now_ms):
             continue
-        placed = room.place(job, wants_alone=wants_alone(world, job, now_ms))
+        placed = room.place(job)
         match placed:
             case Placed(worker_id, is_alone):
                 attempts = world.attempts_of(job, pipeline_id)
@@ -177,7 +185,9 @@ def _decide_savepoint(world: World, job: Job, verdicts: Mapping[int, Verdict]) -
 def _decide_cleanups(world: World, now_ms: int) -> Iterator[Action]:
     """One that cannot be done waits longer each time and stands in nobody's way."""
     for cleanup in sorted(world.cleanups, key=lambda c: (c.job_id, c.generation)):
-        if now_ms >= cleanup.due_at_ms + min(cleanup.tries, 60) * CLEANUP_BACKOFF_MS:
+        wait_ms = min(cleanup.tries, CLEANUP_WAITS_MAX) * CLEANUP_BACKOFF_MS
+        ahead_ms = cleanup.due_at_ms + wait_ms - now_ms
+        if ahead_ms <= 0 or ahead_ms > world.limits.cleanup_delay_ms + wait_ms:
             yield CleanUp(cleanup.job_id, cleanup.generation)
 
 
@@ -190,7 +200,7 @@ def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAt
         job = jobs.get((attempt.key.job_id, attempt.key.generation))
         if job is None:
             continue
-        failing_since_ms = find_failing_since(judge_pipelines(world, job, now_ms))
+        failing_since_ms = find_failing_since(judge_pipelines(world, job))
         wish = derive_wish(world, job, attempt, failing_since_ms=failing_since_ms, now_ms=now_ms)
         submitted = job.submitted
         is_known = world.observed(attempt) is not None

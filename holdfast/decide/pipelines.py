@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.decide.attempts import (
+    BACKOFF_MAX_MS,
     HEALTHY_STRETCH_MS,
+    Failure,
     GiveUp,
     Retry,
     decide_after_failure,
 )
-from holdfast.decide.world import World, is_finished
+from holdfast.decide.isolation import count_deaths
+from holdfast.decide.world import World, is_finished, waited_ms
 from holdfast.model.attempts import Attempt, EndedHow
 from holdfast.model.jobs import Goal, Job, StallPolicy
 from holdfast.model.workers import Wish
@@ -32,8 +35,12 @@ class Verdict:
     given_up: str | None = None
     given_up_at_ms: int = 0
 
+    def is_due(self, now_ms: int) -> bool:
+        """No wait is that long: an instant so far ahead is of a clock that was set back since."""
+        return not 0 < self.due_at_ms - now_ms <= BACKOFF_MAX_MS
 
-def judge_pipeline(world: World, job: Job, pipeline_id: int, now_ms: int) -> Verdict:
+
+def judge_pipeline(world: World, job: Job, pipeline_id: int) -> Verdict:
     attempts = world.attempts_of(job, pipeline_id)
     if not attempts:
         return Verdict()
@@ -54,7 +61,7 @@ def judge_pipeline(world: World, job: Job, pipeline_id: int, now_ms: int) -> Ver
 
 def _after_failure(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
     verdict = decide_after_failure(
-        [a.ended_at_ms or 0 for a in attempts if a.ended_how in _FAILED],
+        _failures(attempts),
         can_help=True,
         retry_times=job.submitted.retry_times,
         retry_interval_ms=job.submitted.retry_interval_ms,
@@ -67,35 +74,28 @@ def _after_failure(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Ve
             return Verdict(given_up=reason, given_up_at_ms=newest.ended_at_ms or 0)
 
 
+def _failures(attempts: Sequence[Attempt]) -> list[Failure]:
+    found, advanced = [], False
+    for attempt in attempts:
+        advanced = advanced or attempt.advanced
+        if attempt.ended_how in _FAILED:
+            found.append(Failure(attempt.ended_at_ms or 0, advanced))
+            advanced = False
+    return found
+
+
 def _after_interruption(world: World, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
     """Not the pipeline's failure, so no budget is spent. But what is interrupted again and again waits a little: two
     clusters that fight for one job would otherwise do nothing else.
     """
     ended_at_ms = newest.ended_at_ms or 0
-    recent = _recent(attempts, ended_at_ms, _INTERRUPTED)
-    fruitless = [a for a in recent if a.alone and a.ended_how is EndedHow.LOST and not a.advanced]
-    if newest in fruitless and len(fruitless) >= world.limits.crashes_alone_max:
-        reason = f"{len(fruitless)} workers that hosted nothing else died under it"
+    deaths = count_deaths(world.limits, attempts)
+    if deaths >= world.limits.crashes_alone_max:
+        reason = f"{deaths} workers died under it, one after the other, while it was on trial there"
         return Verdict(given_up=reason, given_up_at_ms=ended_at_ms)
-    again = len(recent) - 2
+    again = len(_recent(attempts, ended_at_ms, _INTERRUPTED)) - 2
     wait_ms = 0 if again < 0 else INTERRUPTED_WAIT_MS * 2 ** min(again, 10)
     return Verdict(due_at_ms=ended_at_ms + min(wait_ms, INTERRUPTED_WAIT_MAX_MS))
-
-
-def wants_alone(world: World, job: Job, now_ms: int) -> bool:
-    """Workers have died under this job again and again, and it has not run through alone since. One that had committed
-    something is half a proof: workers also die of other things, and of a neighbour.
-    """
-    weight = 0
-    for pipeline_id in job.submitted.pipeline_ids:
-        for attempt in reversed(world.attempts_of(job, pipeline_id)):
-            if now_ms - (attempt.ended_at_ms or now_ms) >= HEALTHY_STRETCH_MS:
-                break
-            if attempt.ended_how is EndedHow.LOST:
-                weight += 1 if attempt.advanced else 2
-            elif attempt.alone and attempt.advanced:
-                break
-    return weight >= 2 * world.limits.crashes_to_isolate
 
 
 def derive_wish(
@@ -107,9 +107,9 @@ def derive_wish(
         case Goal.CANCEL | Goal.FORCE:
             return Wish.CANCEL
         case Goal.SAVEPOINT:
-            return Wish.CANCEL if now_ms - job.goal_at_ms > deadline_ms else Wish.STOP
+            return Wish.CANCEL if waited_ms(job.goal_at_ms, now_ms) > deadline_ms else Wish.STOP
         case Goal.RUN if failing_since_ms is not None:
-            return Wish.CANCEL if now_ms - failing_since_ms > deadline_ms else Wish.STOP
+            return Wish.CANCEL if waited_ms(failing_since_ms, now_ms) > deadline_ms else Wish.STOP
         case Goal.RUN:
             worker = world.workers.get(attempt.worker_id)
             draining = worker is not None and worker.heartbeat.draining

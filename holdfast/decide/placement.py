@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.decide.world import World
+from holdfast.decide.isolation import begun_at_ms, find_suspects, key_of, trial_ms
+from holdfast.decide.world import JobKey, World
 from holdfast.model.attempts import Attempt
 from holdfast.model.jobs import Job
 from holdfast.model.workers import Worker
@@ -24,7 +25,16 @@ class NoRoom:
     reason: str
 
 
-Wanted = tuple[tuple[tuple[str, str], ...], bool]
+Wanted = tuple[tuple[tuple[str, str], ...], JobKey | None]
+"""Tags, and which suspect asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A worker on which a suspect is on trial."""
+
+    job: JobKey
+    advanced: bool
 
 
 class Room:
@@ -33,40 +43,41 @@ class Room:
     def __init__(self, world: World, open_attempts: Sequence[Attempt], now_ms: int) -> None:
         self.heard = [w for _, w in sorted(world.workers.items()) if world.is_heard(w.id, now_ms)]
         self.ready = [w for w in self.heard if not w.heartbeat.draining]
+        self.suspects = find_suspects(world, now_ms)
         self._hosted: dict[str, int] = {}
-        self._kept: set[str] = set()
+        self._kept: dict[str, _Kept] = {}
         self._refused: dict[Wanted, NoRoom] = {}
         for attempt in open_attempts:
-            begun_ms = attempt.started_at_ms or attempt.planned_at_ms
-            is_alone = attempt.alone and now_ms - begun_ms < world.limits.alone_ms
-            self._add(attempt.worker_id, alone=is_alone)
+            self._hosted[attempt.worker_id] = self._hosted.get(attempt.worker_id, 0) + 1
+            if attempt.alone and _is_on_trial(world, attempt, now_ms):
+                key = (attempt.key.job_id, attempt.key.generation)
+                self._kept[attempt.worker_id] = _Kept(key, attempt.advanced)
 
-    def _add(self, worker_id: str, *, alone: bool) -> None:
-        self._hosted[worker_id] = self._hosted.get(worker_id, 0) + 1
-        if alone:
-            self._kept.add(worker_id)
-
-    def place(self, job: Job, *, wants_alone: bool) -> Placed | NoRoom:
-        """The worker with the fewest attempts among those that fit. A job that kills workers gets an empty one, and
-        nobody is put beside it until it has shown that it can run; where no worker is empty it goes where it fits.
+    def place(self, job: Job) -> Placed | NoRoom:
+        """The worker with the fewest attempts among those that fit. A suspect gets an empty one, and nobody is put
+        beside it until it has shown that it can run; where no worker is empty it goes where it fits.
         """
-        wanted = (tuple(sorted(job.submitted.tag_filter.items())), wants_alone)
+        suspect = key_of(job) if key_of(job) in self.suspects else None
+        wanted = (tuple(sorted(job.submitted.tag_filter.items())), suspect)
         refused = self._refused.get(wanted)
         if refused is not None:
             return refused
-        found = self._choose(job.submitted.tag_filter, wants_alone=wants_alone)
-        if isinstance(found, Placed):
-            self._add(found.worker_id, alone=found.alone)
-        else:
+        found = self._choose(job.submitted.tag_filter, suspect)
+        if isinstance(found, NoRoom):
             # There is only ever less room in one pass.
             self._refused[wanted] = found
+            return found
+        self._hosted[found.worker_id] = self._hosted.get(found.worker_id, 0) + 1
+        if suspect is not None:
+            self._kept[found.worker_id] = _Kept(suspect, advanced=False)
         return found
 
-    def ask(self, job: Job, *, wants_alone: bool) -> Placed | NoRoom:
+    def ask(self, job: Job) -> Placed | NoRoom:
         """As `place`, and takes nothing."""
-        return self._choose(job.submitted.tag_filter, wants_alone=wants_alone)
+        suspect = key_of(job) if key_of(job) in self.suspects else None
+        return self._choose(job.submitted.tag_filter, suspect)
 
-    def _choose(self, tags: Mapping[str, str], *, wants_alone: bool) -> Placed | NoRoom:
+    def _choose(self, tags: Mapping[str, str], suspect: JobKey | None) -> Placed | NoRoom:
         if not self.heard:
             return NoRoom("no worker is there")
         if not self.ready:
@@ -79,15 +90,24 @@ class Room:
         if not roomy:
             return NoRoom(f"all {self._slots_of(tagged)} slots of {len(tagged)} workers are taken")
         empty = [w for w in roomy if not self._hosted.get(w.id)]
-        if wants_alone and empty:
+        if suspect is not None and empty:
             return Placed(empty[0].id, alone=True)
-        shared = [w for w in roomy if w.id not in self._kept]
-        if not shared:
+        open_to_it = self._open_to(roomy, suspect)
+        if not open_to_it:
             return NoRoom(
                 "each worker with a free slot is kept for a while for one job that has killed workers"
             )
-        chosen = min(shared, key=lambda w: (self._hosted.get(w.id, 0), w.id))
-        return Placed(chosen.id, alone=False)
+        chosen = min(open_to_it, key=lambda w: (self._hosted.get(w.id, 0), w.id))
+        return Placed(chosen.id, alone=suspect is not None)
+
+    def _open_to(self, roomy: Sequence[Worker], suspect: JobKey | None) -> Sequence[Worker]:
+        """A trial is between a worker and one job, all its pipelines. Where there are only trials, one that goes well
+        is good enough: nobody shall wait for long.
+        """
+        kept = self._kept
+        own = [w for w in roomy if w.id in kept and kept[w.id].job == suspect]
+        free = [w for w in roomy if w.id not in kept]
+        return own or free or [w for w in roomy if kept[w.id].advanced]
 
     def _has_slot(self, worker: Worker) -> bool:
         slots = worker.heartbeat.slots
@@ -100,3 +120,8 @@ class Room:
 def _fits(worker: Worker, tags: Mapping[str, str]) -> bool:
     own = worker.heartbeat.tags
     return all(own.get(name) == value for name, value in tags.items())
+
+
+def _is_on_trial(world: World, attempt: Attempt, now_ms: int) -> bool:
+    lasts_ms = trial_ms(world.limits, world.tried_until(attempt))
+    return now_ms - begun_at_ms(attempt) < lasts_ms

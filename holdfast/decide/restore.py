@@ -234,7 +234,7 @@ def decide_without_candidate(request: RestoreRequest, passed_over: Sequence[str]
 
 
 def _apply(policy: Policy, reason: str, option: str, skip: Sequence[str]) -> Verdict:
-    said = f"{reason} ({option} = {policy.value})"
+    said = f"{reason.rstrip('.')} ({option} = {policy.value})"
     if policy is Policy.PREVIOUS:
         return TryPrevious(said)
     if policy is Policy.FRESH:

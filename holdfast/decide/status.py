@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from holdfast.decide.pipelines import Verdict, is_stalled, judge_pipeline, wants_alone
+from holdfast.decide.pipelines import Verdict, is_stalled, judge_pipeline
 from holdfast.decide.placement import NoRoom, Room
 from holdfast.decide.world import World
 from holdfast.model.attempts import Attempt
@@ -59,7 +59,7 @@ def derive_pipeline(
 ) -> PipelineShown:
     """`world` may hold all jobs. `room`: what is free, where the world does not hold all attempts."""
     attempts = world.attempts_of(job, pipeline_id)
-    verdict = judge_pipeline(world, job, pipeline_id, now_ms)
+    verdict = judge_pipeline(world, job, pipeline_id)
     status, reason = _derive_pipeline(world, job, verdict, attempts, now_ms)
     if status is PipelineStatus.PENDING:
         reason = _why_pending(world, job, room, now_ms)
@@ -81,7 +81,7 @@ def _derive_pipeline(
         return _derive_open(world, job, verdict.open, now_ms)
     if job.goal is not Goal.RUN:
         return PipelineStatus.CANCELED, ""
-    if now_ms < verdict.due_at_ms:
+    if not verdict.is_due(now_ms):
         wait = (verdict.due_at_ms - now_ms) / 1000
         reason = f"{attempts[-1].reason}; the next attempt begins in {wait:.0f} s"
         return PipelineStatus.RESTARTING, reason
@@ -103,7 +103,7 @@ def _derive_open(
 def _why_pending(world: World, job: Job, room: Room | None, now_ms: int) -> str:
     if room is None:
         room = Room(world, [attempt for attempt in world.attempts if attempt.is_open], now_ms)
-    placed = room.ask(job, wants_alone=wants_alone(world, job, now_ms))
+    placed = room.ask(job)
     return placed.reason if isinstance(placed, NoRoom) else "it is about to be placed"
 
 
@@ -124,7 +124,7 @@ def _derive_running(world: World, job: Job, now_ms: int) -> JobStatus:
     """RUNNING as soon as a pipeline does, and while one that did waits for its next attempt."""
     shown = []
     for id_ in job.submitted.pipeline_ids:
-        verdict = judge_pipeline(world, job, id_, now_ms)
+        verdict = judge_pipeline(world, job, id_)
         attempts = world.attempts_of(job, id_)
         shown.append(_derive_pipeline(world, job, verdict, attempts, now_ms)[0])
     if PipelineStatus.FAILED in shown:

@@ -10,6 +10,9 @@ from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import Job
 from holdfast.model.workers import ObservedAttempt, Worker
 
+JobKey = tuple[str, int]
+"""Id and generation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,9 +28,9 @@ class Limits:
     """So many lost attempts in a healthy stretch that had committed nothing, or twice as many that had, and a job gets
     a worker of its own."""
     crashes_alone_max: int = 3
-    """So many more there that committed nothing, and it has failed."""
+    """So many more in a row there that committed nothing, and it has failed."""
     alone_ms: int = 20_000
-    """After so long on a worker of its own it has shown that it can run: others are let in."""
+    """So long is nobody put beside a job that is suspected; longer, where the last workers took longer to die."""
     stall_grace_ms: int = 2_000
     start_grace_ms: int = 60_000
     """An attempt may take so long to its claim: Spark may have to start, and old output to be discarded."""
@@ -63,6 +66,12 @@ class World:
     def attempts_of(self, job: Job, pipeline_id: int) -> Sequence[Attempt]:
         """Oldest first."""
         return self._by_pipeline.get((job.id, job.generation, pipeline_id), ())
+
+    def tried_until(self, attempt: Attempt) -> Sequence[Attempt]:
+        """The attempts of its pipeline, oldest first, this one last."""
+        key = attempt.key
+        tried = self._by_pipeline[key.job_id, key.generation, key.pipeline_id]
+        return [other for other in tried if other.key.number <= key.number]
 
     @cached_property
     def _by_pipeline(self) -> Mapping[tuple[str, int, int], Sequence[Attempt]]:
@@ -109,9 +118,12 @@ def has_advanced(seen: ObservedAttempt | None) -> bool:
     return isinstance(claim, int) and seen.tip > claim
 
 
+def waited_ms(since_ms: int, now_ms: int) -> int:
+    """An instant that lies far ahead was written by a clock that has been set back, or by another's: to wait for it
+    could be for ever.
+    """
+    return abs(now_ms - since_ms)
+
+
 def is_finished(attempts: Sequence[Attempt]) -> bool:
     return any(attempt.ended_how is EndedHow.FINISHED for attempt in attempts)
-
-
-def find_open(attempts: Sequence[Attempt]) -> Attempt | None:
-    return next((attempt for attempt in attempts if attempt.is_open), None)

@@ -13,6 +13,7 @@ from holdfast.decide.actions import (
     CleanUp,
     EndAttempt,
     ForgetJob,
+    NoteAdvance,
     PlanAttempt,
     RecordOutcome,
     StartAttempt,
@@ -49,6 +50,8 @@ def act(action: Action, given: Acting) -> None:
             plan_attempt(action, given)
         case StartAttempt(key):
             given.commits.start_attempt(given.term, key, at_ms=given.now_ms)
+        case NoteAdvance(key):
+            given.commits.note_advance(given.term, key)
         case EndAttempt():
             end_attempt(action, given)
         case RecordOutcome():

@@ -18,6 +18,8 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    literal,
+    or_,
     select,
     update,
 )
@@ -293,6 +295,10 @@ class Commits:
             fresh = (*_is(key), attempts.c.started_at_ms.is_(None), attempts.c.ended_how.is_(None))
             tx.execute(update(attempts).where(*fresh).values(started_at_ms=at_ms))
 
+    def note_advance(self, term: int, key: AttemptKey) -> None:
+        with self._writing("note advance", term) as tx:
+            tx.execute(update(attempts).where(*_is(key)).values(advanced=True))
+
     def end_attempt(
         self,
         term: int,
@@ -308,7 +314,12 @@ class Commits:
             ended = tx.execute(
                 update(attempts)
                 .where(*_is(key), attempts.c.ended_how.is_(None))
-                .values(ended_how=how.value, reason=reason, ended_at_ms=at_ms, advanced=advanced)
+                .values(
+                    ended_how=how.value,
+                    reason=reason,
+                    ended_at_ms=at_ms,
+                    advanced=or_(attempts.c.advanced, literal(advanced)),
+                )
             )
             if ended.rowcount == 1:
                 said = f"Attempt {key.number} of pipeline {key.pipeline_id} {how.value}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, and_, bindparam, func, select, tuple_
 
-from holdfast.decide.world import Cleanup
+from holdfast.decide.world import Cleanup, JobKey
 from holdfast.model.attempts import Attempt
 from holdfast.model.jobs import Job, Outcome, SubmittedJob
 from holdfast.model.json import JsonObject
@@ -32,8 +32,6 @@ class Stored:
     expired: Sequence[tuple[str, int]]
 
 
-JobKey = tuple[str, int]
-"""Id and generation."""
 PARSED_AT_ONCE_MAX = 500
 _SAME_JOB = and_(jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation)
 _FACTS = [column for column in jobs.c if column.name != "submitted"]

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from holdfast.connectors.base import Claim, Connector, Context, StageScope, TableBatch, Token
-from holdfast.model.attempts import AttemptKey
+from holdfast.decide.world import World
+from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import (
     Env,
     Goal,
@@ -181,6 +182,54 @@ def a_key(
     job_id: str = "orders", number: int = 1, *, pipeline_id: int = 1, generation: int = 1
 ) -> AttemptKey:
     return AttemptKey(job_id, generation, pipeline_id, number)
+
+
+def an_attempt(
+    number: int = 1,
+    *,
+    of: str = "orders",
+    pipeline_id: int = 1,
+    at_ms: int = 0,
+    ended: EndedHow | None = None,
+    **changes: Any,
+) -> Attempt:
+    """Planned and started `at_ms`, and if it ended, then at once. `started=False`: nobody was seen to run it."""
+    started = changes.pop("started", True)
+    values: dict[str, Any] = {
+        "worker_id": "w1",
+        "planned_at_ms": at_ms,
+        "started_at_ms": at_ms if started else None,
+        "ended_how": ended,
+        "ended_at_ms": None if ended is None else at_ms,
+    }
+    return Attempt(a_key(of, number, pipeline_id=pipeline_id), **{**values, **changes})
+
+
+def an_observed(
+    attempt: Attempt, *, tip: int = 0, claim: int = 0, **changes: Any
+) -> ObservedAttempt:
+    """As its worker tells it. With a `claim`, it knows from where it went on."""
+    restored: JsonObject | None = {"checkpointId": claim} if claim else None
+    return ObservedAttempt(attempt.key, tip=max(tip, claim), restored=restored, **changes)
+
+
+def a_world(
+    *jobs: Job,
+    attempts: Sequence[Attempt] = (),
+    workers: Sequence[Worker] = (),
+    **changes: Any,
+) -> World:
+    """Led since long ago."""
+    return World(
+        **{
+            "term": 1,
+            "leading_since_ms": -1_000_000,
+            "jobs": jobs,
+            "attempts": attempts,
+            "workers": {worker.id: worker for worker in workers},
+            **changes,
+        }
+    )
 
 
 def a_worker(

@@ -6,15 +6,19 @@ from hypothesis import strategies as st
 from holdfast.decide.attempts import (
     BACKOFF_MAX_MS,
     HEALTHY_STRETCH_MS,
+    Failure,
     GiveUp,
     Retry,
     decide_after_failure,
 )
 
 
-def decide(failed_at_ms: list[int], *, can_help: bool = True, times: int = 3) -> Retry | GiveUp:
+def decide(
+    failed_at_ms: list[int], *, can_help: bool = True, times: int = 3, advanced: bool = True
+) -> Retry | GiveUp:
+    failures = [Failure(at_ms, advanced) for at_ms in failed_at_ms]
     return decide_after_failure(
-        failed_at_ms, can_help=can_help, retry_times=times, retry_interval_ms=3_000
+        failures, can_help=can_help, retry_times=times, retry_interval_ms=3_000
     )
 
 
@@ -42,6 +46,13 @@ def test_a_healthy_stretch_makes_the_budget_whole() -> None:
 
     assert decide([0, 1, 3, at]) == Retry(3_000, used=1, of=3)
     assert isinstance(decide([0, 1, 3, at - 1]), GiveUp)
+
+
+def test_what_fails_late_each_time_and_commits_nothing_spends_its_budget() -> None:
+    hourly = [0, 3_600_000, 7_200_000, 10_800_000]
+
+    assert isinstance(decide(hourly, advanced=False), GiveUp)
+    assert decide(hourly) == Retry(3_000, used=1, of=3)
 
 
 @given(times=st.integers(0, 100))

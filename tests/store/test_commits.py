@@ -328,3 +328,15 @@ def test_the_oldest_events_of_a_job_make_room(led: Store) -> None:
     assert len(said) == EVENTS_PER_JOB_MAX
     assert said[0] == f"event {EVENTS_PER_JOB_MAX + 4}"
     assert events_of(led, "others") == ["one"]
+
+
+def test_what_an_attempt_had_committed_is_never_unsaid(led: Store) -> None:
+    submit(led)
+    plan(led)
+    led.commits.note_advance(1, a_key())
+
+    finish(led, 1, EndedHow.LOST)
+
+    [kept] = led.reads.attempts("orders", 1)
+    assert kept.advanced
+    assert kept.ended_how is EndedHow.LOST

@@ -30,6 +30,7 @@ WRITES: dict[str, Write] = {
         term, a_key(pipeline_id=2), worker_id="w", alone=False, at_ms=1
     ),
     "start attempt": lambda c, term: c.start_attempt(term, a_key(), at_ms=1),
+    "note advance": lambda c, term: c.note_advance(term, a_key()),
     "end attempt": lambda c, term: c.end_attempt(term, a_key(), EndedHow.LOST, reason="", at_ms=1),
     "write reports": lambda c, term: c.write_reports(
         term, [(*JOB, 1, {"tip": 9})], [("w", {}, 1)], at_ms=1
