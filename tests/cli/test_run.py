@@ -85,15 +85,15 @@ def test_a_killed_job_goes_on_from_its_newest_checkpoint(shell: Shell) -> None:
     counts = next(f["counts"] for f in shell.stored() if f["counts"])
     kept = counts["source-0-fakesource"][0]
 
+    repeated = killed.rows[kept:]
     live = shell.start("run", "job.conf")
-    live.wait_for("kind=", times=20)
+    live.wait_for("kind=", times=len(repeated) + 1)
     live.send(signal.SIGTERM)
     ended = live.end()
 
     assert ended.code == 5
     assert "goes on from checkpoint" in ended.err
     assert kept <= len(killed.rows)
-    repeated = killed.rows[kept:]
     assert ended.rows[: len(repeated)] == repeated
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
 
-from holdfast.model.errors import Transient
+from holdfast.model.errors import HoldfastError, Terminal, Transient
 
 _ROWS_BYTES = 8
 
@@ -35,6 +35,19 @@ class RelayGone(Transient):
         super().__init__(
             "Cannot print rows: the process that has the terminal does not answer."
             " Start the job again if that was not meant to be."
+        )
+
+
+class OutputGone(Terminal):
+    """Standard output takes no more: who read it has gone, or it is a file on a full disk."""
+
+    code = "output-gone"
+
+    @classmethod
+    def told(cls, said: str) -> OutputGone:
+        return cls(
+            f"Cannot print rows on standard output: {said}. Have it read to the end, or send it to a file with room;"
+            " run again, the job goes on."
         )
 
 
@@ -92,11 +105,18 @@ class Relay:
                 connection.send_bytes(_bytes(self._counter.of(task)))
                 while True:
                     block = connection.recv_bytes()
-                    self._write(block[_ROWS_BYTES:].decode())
-                    self._counter.add(task, _number(block[:_ROWS_BYTES]))
-                    connection.send_bytes(b"")
+                    connection.send_bytes(self._print(task, block))
             except (EOFError, OSError):
                 return
+
+    def _print(self, task: int, block: bytes) -> bytes:
+        """Nothing, or why the block was not printed."""
+        try:
+            self._write(block[_ROWS_BYTES:].decode())
+        except HoldfastError as error:
+            return str(error).encode()
+        self._counter.add(task, _number(block[:_ROWS_BYTES]))
+        return b""
 
 
 class RelayClient:
@@ -114,9 +134,11 @@ class RelayClient:
         """Returns when the block has been printed."""
         try:
             self._connection.send_bytes(_bytes(rows) + block.encode())
-            self._connection.recv_bytes()
+            refused = self._connection.recv_bytes()
         except (OSError, EOFError) as error:
             raise RelayGone from error
+        if refused:
+            raise OutputGone(refused.decode())
         self.rows_before += rows
 
     def close(self) -> None:

@@ -11,7 +11,13 @@ import pyarrow as pa
 from holdfast.connectors.base import Context, Guarantee, SinkBase, StageScope, TableBatch
 from holdfast.connectors.closing import CloseSignal
 from holdfast.connectors.console.options import Options
-from holdfast.connectors.console.relay import Address, Counter, Relay, RelayClient
+from holdfast.connectors.console.relay import (
+    Address,
+    Counter,
+    OutputGone,
+    Relay,
+    RelayClient,
+)
 from holdfast.model.json import JsonObject
 
 ROWS_PER_WRITE_MAX = 16_384
@@ -99,5 +105,8 @@ class ConsoleSink(SinkBase):
 
 def write_block(block: str) -> None:
     """Whole lines at once, so that a live display can put them above itself."""
-    sys.stdout.write(block)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(block)
+        sys.stdout.flush()
+    except OSError as error:
+        raise OutputGone.told(error.strerror or str(error)) from error

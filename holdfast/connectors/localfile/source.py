@@ -358,6 +358,7 @@ class FileSource(SourceBase):
         except (pa.ArrowException, ValueError, EOFError) as error:
             self._check_version(path, expected, options)
             said = str(error).splitlines()[0].rstrip(".")
+            said += f" (counted from byte {piece.start})" if piece.start else ""
             raise FileBroken(
                 f"Cannot read {path} as {options.file_format_type}: {said}."
                 " Correct the file or the schema, or leave it out by file_filter_pattern."

@@ -77,7 +77,7 @@ def telling(verb: str, path: str) -> Iterator[None]:
 
 
 def _told(verb: str, path: str, error: OSError) -> HoldfastError:
-    said = os.strerror(error.errno) if error.errno else str(error)
+    said = os.strerror(error.errno) if error.errno else str(error).rstrip(".")
     what = f"Cannot {verb} {path}: {said}."
     if error.errno in _NOT_THERE:
         return FileNotThere(f"{what} Check the path, or put the file back.")

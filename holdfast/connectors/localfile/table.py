@@ -99,7 +99,7 @@ def _look_into(storage: Storage, options: TableOptions, path: str) -> pa.Schema:
             for _, stream in streams:
                 return _schema_in(stream, options)
     except pa.ArrowException as error:
-        said = str(error).splitlines()[0]
+        said = str(error).splitlines()[0].rstrip(".")
         raise FileBroken(
             f"Cannot read {path} as {options.file_format_type}: {said}."
             " Replace the file, or leave it out by file_filter_pattern."

@@ -48,7 +48,12 @@ def read_excel(stream: ByteStream, piece: Piece, spec: ReadSpec) -> Iterator[pa.
     library = _openpyxl()
     try:
         book = library.load_workbook(stream, read_only=True, data_only=True)
-    except (zipfile.BadZipFile, library.utils.exceptions.InvalidFileException, KeyError) as error:
+    except (
+        zipfile.BadZipFile,
+        library.utils.exceptions.InvalidFileException,
+        KeyError,
+        pa.ArrowInvalid,
+    ) as error:
         raise ValueError(f"it is no .xlsx workbook: {error}") from error
     name = spec.options.sheet_name
     if name is not None and name not in book.sheetnames:

@@ -28,10 +28,12 @@ _ADDS = [RowKind.INSERT.value, RowKind.UPDATE_AFTER.value]
 def read_json(stream: ByteStream, piece: Piece, spec: ReadSpec) -> Iterator[pa.Table]:
     """Block by block."""
     line_end = spec.options.row_delimiter.encode()
+    line = 1
     for block in line_blocks(LineBytes(stream, piece, line_end), line_end):
         plain = block if line_end == b"\n" else block.replace(line_end, b"\n")
         if plain.strip():
-            yield read_json_block(plain, spec.wanted_schema, spec.formats)
+            yield read_json_block(plain, spec.wanted_schema, spec.formats, line)
+        line += plain.count(b"\n")
 
 
 def infer_json(stream: ByteStream, line_end: bytes) -> pa.Schema:

@@ -8,6 +8,7 @@ Doubles that are no numbers are written as NaN, Infinity, -Infinity.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from holdfast.connectors.localfile.formats.text_values import (
     from_text,
     to_text,
 )
+from holdfast.model.json import Json
 
 ISO = TextFormats()
 _NULL = "null"
@@ -138,9 +140,9 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def read_json_block(
-    block: bytes, schema: pa.Schema, formats: TextFormats = ISO
+    block: bytes, schema: pa.Schema, formats: TextFormats = ISO, first_line: int = 1
 ) -> pa.RecordBatch | pa.Table:
-    """Rows of a block of JSON lines. Raises ValueError that says what does not fit."""
+    """Rows of a block of JSON lines. Raises ValueError that says what does not fit, and in which line."""
     native = pa.schema([pa.field(f.name, _native_type(f.type) or pa.string()) for f in schema])
     if all(_native_type(f.type) or _is_plain_text(f.type) for f in schema):
         try:
@@ -155,7 +157,7 @@ def read_json_block(
             return pa.table(columns, schema=schema)
         except (pa.ArrowException, ValueError):
             pass
-    return _read_slowly(block, schema, formats)
+    return _read_slowly(block, schema, formats, first_line)
 
 
 def from_json_text(text: pa.Array, type_: pa.DataType) -> pa.Array:
@@ -208,20 +210,40 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _read_slowly(block: bytes, schema: pa.Schema, formats: TextFormats) -> pa.RecordBatch:
+def _read_slowly(
+    block: bytes, schema: pa.Schema, formats: TextFormats, first_line: int
+) -> pa.RecordBatch:
     """By Python's parser. Numbers with a point stay text until their type is known, so no digit is lost."""
-    rows = []
-    for line in block.split(b"\n"):
+    rows = {}
+    for number, line in enumerate(block.split(b"\n"), first_line):
         if line.strip():
-            try:
-                rows.append(json.loads(line, parse_float=str))
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
-                raise ValueError(f"a line is no JSON: {error}") from error
-            if not isinstance(rows[-1], dict):
-                raise ValueError(f"expected an object in each line, found {line[:60]!r}")
-    found = batch_of(rows, pa.schema([_slow_field(f, formats) for f in schema]))
+            rows[number] = _object_in(line, number)
+    found = _batch_of_lines(rows, pa.schema([_slow_field(f, formats) for f in schema]))
     columns = [_from_slow(found.column(i), f, formats) for i, f in enumerate(schema)]
     return pa.record_batch(columns, schema=schema)
+
+
+def _object_in(line: bytes, number: int) -> dict[str, Json]:
+    try:
+        found = json.loads(line, parse_float=str)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"line {number} is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"line {number}: expected an object, found {line[:60]!r}")
+    return found
+
+
+def _batch_of_lines(rows: Mapping[int, Json], schema: pa.Schema) -> pa.RecordBatch:
+    """All at once; when that fails, one by one, to tell in which line."""
+    try:
+        return batch_of(list(rows.values()), schema)
+    except ValueError:
+        for number, row in rows.items():
+            try:
+                batch_of([row], schema)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+        raise
 
 
 def _slow_field(field: pa.Field, formats: TextFormats) -> pa.Field:

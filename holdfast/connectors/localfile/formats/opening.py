@@ -58,7 +58,7 @@ def _entries(
             yield from _zip_entries(raw, options)
         else:
             yield from _tar_entries(raw, options, "r|gz" if kind == "tar_gz" else "r|")
-    except (zipfile.BadZipFile, tarfile.TarError) as error:
+    except (zipfile.BadZipFile, tarfile.TarError, pa.ArrowInvalid) as error:
         raise FileBroken(
             f"Cannot read {path}: it is no {kind} archive ({error})."
             " Replace the file, or leave it out by file_filter_pattern."
