@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 from bench.figures import Figure, Ground, rate, run_job, run_measured, timed_shell
@@ -20,7 +21,7 @@ SELECT i::bigint AS id,
        timestamp '2020-01-01' + (i % 100000000) * interval '1 second' AS ordered_at,
        timestamptz '2020-01-01 00:00+00' + (i % 50000000) * interval '1 second' AS paid_at,
        date '2020-01-01' + (i % 2000)::int AS due
-FROM generate_series(1, {rows}) AS i
+FROM generate_series(1::bigint, {rows}) AS i
 """
 
 
@@ -91,8 +92,6 @@ def postgres_to_parquet(ground: Ground) -> Iterator[Figure]:
     yield Figure("Jdbc -> parquet, whole process", rate(ground.rows, ran.seconds))
     yield Figure("Jdbc -> parquet, the job", rate(ground.rows, ran.job_seconds))
     yield Figure("Jdbc -> parquet, all processes' memory", f"{ran.peak_bytes / 1e6:,.0f} MB")
-    import sys
-
     database = ground.postgres
     spark = run_measured(
         [

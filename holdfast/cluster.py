@@ -34,6 +34,7 @@ from holdfast.worker.host import LEASE_CHECK_MS, WorkerHost, WorkerSettings
 from holdfast.worker.running import HostOutside, attempt_runner
 
 TICK_MS = 100
+TIDY_EVERY_MS = 60_000
 DRAIN_MS = 20_000
 DRAIN_LOOK_MS = 20
 
@@ -113,11 +114,20 @@ def _ticking(master: Master) -> Iterator[None]:
 
     def run() -> None:
         led: int | None = None
+        failed: set[str] = set()
+        tidied_ms = RealClock().elapsed_ms()
         while not ended.is_set():
             try:
                 master.tick()
             except Exception as error:  # noqa: BLE001 - the loop's outermost line: the next tick looks again
                 _say(f"A tick failed and is repeated: {_words_of(error)}")
+            for said in sorted(set(master.failed.values()) - failed):
+                _say(f"Could not be done and is tried again: {said}")
+            failed = set(master.failed.values())
+            if master.term is not None and RealClock().elapsed_ms() - tidied_ms > TIDY_EVERY_MS:
+                tidied_ms = RealClock().elapsed_ms()
+                with contextlib.suppress(HoldfastError):
+                    master.store.tidy()
             if master.term != led:
                 led = master.term
                 _say(f"Leads with term {led}." if led is not None else "Follows.")

@@ -137,7 +137,7 @@ class _Run:
         self._worker.beat()
         submission = next(iter(self._requests.values())).submission
         given = Submission("parsed", job_id=self._job_id, submission=submission)
-        described = describe(given, self._spec, now_ms=self._outside.clock.now_ms())
+        described = describe(given, self._spec, now_ms=self._master.now_ms())
         term = self._master.leading_term()
         self._store.commits.submit_job(term, replace(described, tag_filter={}), is_restore=True)
         self._turn()
@@ -178,7 +178,7 @@ class _Run:
         if self._is_stopping() or any(verdict.open for verdict in verdicts):
             return None
         waits = [v.due_at_ms for v in verdicts if not v.finished and v.given_up is None]
-        return max(0.0, min(waits, default=0) - self._outside.clock.now_ms())
+        return max(0.0, min(waits, default=0) - self._master.now_ms())
 
     def _is_stopping(self) -> bool:
         return self._outside.stop.level is not StopLevel.GO_ON
@@ -224,7 +224,7 @@ class _Run:
 
     def _tell_stalls(self, job: Job) -> None:
         """What is RUNNING and gets nowhere is said, once until it goes on."""
-        world, now_ms = self._master.observe(), self._outside.clock.now_ms()
+        world, now_ms = self._master.observe(), self._master.now_ms()
         stalled = {
             seen.pipeline_id
             for seen in self._all()

@@ -47,7 +47,7 @@ def list_workers(serving: Serving, call: Call) -> object:
 def _workers(serving: Serving) -> list[dict[str, object]]:
     """From the store, so that a stand-by knows too; as old as the write-behind delay."""
     master = serving.master
-    now_ms = master.clock.now_ms()
+    now_ms = master.now_ms()
     world = master.observe()
     found: list[dict[str, object]] = []
     for heartbeat, heard_at_ms in master.store.reads.workers():

@@ -35,7 +35,7 @@ def running_jobs(serving: Serving, call: Call) -> object:
 
 def pending_jobs(serving: Serving, call: Call) -> object:
     world = serving.master.observe()
-    now_ms = serving.master.clock.now_ms()
+    now_ms = serving.master.now_ms()
     found = []
     for job in world.jobs:
         pipelines = [derive_pipeline(world, job, id_, now_ms) for id_ in job.submitted.pipeline_ids]
@@ -97,7 +97,7 @@ def job_info(serving: Serving, call: Call) -> object:
 
 def show_job(serving: Serving, world: World, job: Job) -> JsonObject:
     """One job's record. Statuses are derived here and now."""
-    now_ms = serving.master.clock.now_ms()
+    now_ms = serving.master.now_ms()
     submitted = job.submitted
     reported = serving.master.store.reads.metrics(job.id, job.generation)
     live = job.outcome is None
@@ -130,7 +130,7 @@ def _show_pipeline(
     reported: dict[int, JsonObject],
 ) -> JsonObject:
     seen = reported.get(shown.pipeline_id, {})
-    now_ms = serving.master.clock.now_ms()
+    now_ms = serving.master.now_ms()
     found: JsonObject = {
         "pipelineId": shown.pipeline_id,
         "pipelineStatus": shown.status.value,
@@ -200,7 +200,7 @@ def job_checkpoints(serving: Serving, call: Call) -> object:
         )
     return {
         "jobId": job_id if job else "",
-        "updatedAt": serving.master.clock.now_ms(),
+        "updatedAt": serving.master.now_ms(),
         "pipelines": pipelines,
         "savepoints": list_savepoints(files, job_id),
     }

@@ -94,7 +94,7 @@ def make_savepoint(serving: Serving, call: Call) -> object:
     tips = [tip for chain in chains if (tip := chain.tip()) is not None]
     if not tips:
         raise NoSuchJob(f"Cannot make a savepoint of job {job_id}: it has no checkpoint yet.")
-    made = write_savepoint(files, tips, serving.master.clock.now_ms())
+    made = write_savepoint(files, tips, serving.master.now_ms())
     return {"jobId": job_id, "path": made.path}
 
 

@@ -128,7 +128,7 @@ def is_stalled(world: World, job: Job, attempt: Attempt, now_ms: int) -> bool:
     if since_ms is None:
         since_ms = max(started_at_ms, world.leading_since_ms)
         allowed_ms = max(allowed_ms, world.limits.start_grace_ms)
-    return now_ms - max(since_ms, started_at_ms) > allowed_ms
+    return now_ms - since_ms > allowed_ms
 
 
 def stall_ends(job: Job) -> EndedHow | None:

@@ -93,8 +93,7 @@ class World:
     def is_lost(self, worker_id: str, now_ms: int) -> bool:
         """Whether its lease must have ended by now. A new leader gives everyone a whole lease to report."""
         worker = self.workers.get(worker_id)
-        heard_at_ms = self.leading_since_ms if worker is None else worker.heard_at_ms
-        since_ms = max(heard_at_ms, self.leading_since_ms)
+        since_ms = self.leading_since_ms if worker is None else worker.heard_at_ms
         return now_ms - since_ms > self.limits.worker_lease_ms
 
     def observed(self, attempt: Attempt) -> ObservedAttempt | None:

@@ -19,13 +19,15 @@ from holdfast.decide.actions import (
     StartAttempt,
     WriteSavepoint,
 )
-from holdfast.decide.world import Limits
+from holdfast.decide.world import Limits, waited_ms
 from holdfast.master.cleaning import clean_up_storage
 from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Ending, Outcome
 from holdfast.outside.files import Files, NotThere
 from holdfast.store.commits import Commits
 from holdfast.store.reads import Reads
+
+SAVEPOINT_DEADLINES = 4
 
 
 @dataclass(frozen=True)
@@ -94,22 +96,30 @@ def record_outcome(action: RecordOutcome, given: Acting) -> None:
 
 def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
     """All pipelines stand still. Written under a name that the wish gave it: again is the same."""
-    tips = []
-    for pipeline_id in action.pipeline_ids:
-        try:
-            tip = Chain(given.files, action.job_id, pipeline_id).tip()
-        except (DocumentBroken, NotThere) as broken:
-            reason = f"its savepoint could not be made: {broken}"
-            ending = given.ending(Outcome.FAILED, reason)
-            given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
-            return
-        if tip is not None:
-            tips.append(tip)
-    path = write_savepoint_once(given.files, tips, action.at_ms).path if tips else None
-    outcome = Outcome.SAVEPOINT_DONE if path else Outcome.CANCELED
-    reason = action.reason if path else "no pipeline had a checkpoint: there was nothing to keep"
-    ending = given.ending(outcome, reason, path)
+    try:
+        tips = [Chain(given.files, action.job_id, id_).tip() for id_ in action.pipeline_ids]
+        found = [tip for tip in tips if tip is not None]
+        path = write_savepoint_once(given.files, found, action.at_ms).path if found else None
+    except HoldfastError as error:
+        if not _is_hopeless(error, action, given):
+            raise
+        ending = given.ending(Outcome.FAILED, f"its savepoint could not be made: {error}")
+    else:
+        ending = given.ending(
+            Outcome.SAVEPOINT_DONE if path else Outcome.CANCELED,
+            action.reason if path else "no pipeline had a checkpoint: there was nothing to keep",
+            path,
+        )
     given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
+
+
+def _is_hopeless(error: HoldfastError, action: WriteSavepoint, given: Acting) -> bool:
+    """What is broken stays so. Storage that fails may come back, but a stop always ends: nothing is lost by it."""
+    if isinstance(error, DocumentBroken | NotThere):
+        return True
+    return (
+        waited_ms(action.at_ms, given.now_ms) > SAVEPOINT_DEADLINES * given.limits.stop_deadline_ms
+    )
 
 
 def clean_up(action: CleanUp, given: Acting) -> None:

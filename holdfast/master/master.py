@@ -7,24 +7,28 @@ finds itself deposed at its next write, and its answers are refused by workers t
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from holdfast.decide.actions import Action
 from holdfast.decide.jobs import decide, derive_desired
 from holdfast.decide.leadership import Lead, decide_leadership
 from holdfast.decide.world import Limits, World
 from holdfast.master.act import Acting, act
 from holdfast.model.attempts import AttemptKey
-from holdfast.model.errors import Terminal
+from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.lease import Lease
 from holdfast.model.wire import heartbeat_to_json, observed_to_json
 from holdfast.model.workers import Answer, Heartbeat, Worker
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import Files
 from holdfast.store.connection import Deposed, StoreFailed
+from holdfast.store.reads import Stored
 from holdfast.store.store import Store
 
 WORKER_FORGOTTEN_MS = 60_000
+STORE_FAILURES_MAX = 3
+"""So many in a row in one pass, and the rest of it is left to the next: the store is away."""
 
 
 class NotLeading(Terminal):
@@ -61,11 +65,24 @@ class Master:
         self._lease: Lease | None = None
         self._leading_since_ms = 0
         self._renewed_at_ms = 0
+        self._anchor: tuple[int, float] | None = None
+        """The wall clock and the one that never steps, when this master began to lead."""
         self._workers: dict[str, Worker] = {}
         self._tips: dict[AttemptKey, tuple[int, int]] = {}
         self._reported_at_ms = 0
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
+        self.failed: Mapping[Action, str] = {}
+        """What the newest tick could not do, and why. It is tried again."""
+
+    def now_ms(self) -> int:
+        """While it leads its time goes on evenly, whatever is done to the wall clock: a step of that says nothing of
+        how long a worker has been silent.
+        """
+        if self._anchor is None:
+            return self.clock.now_ms()
+        wall_ms, elapsed_ms = self._anchor
+        return wall_ms + int(self.clock.elapsed_ms() - elapsed_ms)
 
     # ------------------------------------------------------------------------------------------- leading
 
@@ -107,6 +124,7 @@ class Master:
         match decide_leadership(found, me=self.settings.me, now_ms=now_ms, ttl_ms=ttl_ms):
             case Lead.FOLLOW:
                 self._lease = None
+                self._anchor = None
             case Lead.RENEW:
                 assert found is not None
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
@@ -124,6 +142,7 @@ class Master:
         )
         self._renewed_at_ms = now_ms
         if self._lease is not None:
+            self._anchor = (now_ms, self.clock.elapsed_ms())
             self._leading_since_ms = now_ms
             self._workers.clear()
             self._tips.clear()
@@ -142,19 +161,22 @@ class Master:
         """What a worker reports, and what it shall do. Raises NotLeading."""
         with self._lock:
             self.leading_term()
-            now_ms = self.clock.now_ms()
+            now_ms = self.now_ms()
             known = self._workers.get(heartbeat.worker_id)
             if known is None or heartbeat.sent_at_ms >= known.heartbeat.sent_at_ms:
                 self._workers[heartbeat.worker_id] = Worker(heartbeat, now_ms)
                 self._note_tips(heartbeat, now_ms)
-            world = self.observe()
+                if known is None or _has_news(known.heartbeat, heartbeat):
+                    self.wake.set()
+            # The answer costs what this worker hosts, not all there is.
+            stored = self.store.reads.observe_worker(heartbeat.worker_id)
+            world = self._picture(stored, self._workers)
             answer = Answer(
                 term=self.leading_term(),
                 sent_at_ms=heartbeat.sent_at_ms,
                 lease_ms=self.settings.limits.worker_lease_ms,
                 attempts=derive_desired(world, heartbeat.worker_id, now_ms),
             )
-            self.wake.set()
             return answer
 
     def _note_tips(self, heartbeat: Heartbeat, now_ms: int) -> None:
@@ -170,10 +192,10 @@ class Master:
     def observe(self) -> World:
         """Workers first, then the store: one picture."""
         workers: Mapping[str, Worker] = dict(self._workers)
-        tips = {key: since_ms for key, (_, since_ms) in self._tips.items()}
-        limits = self.settings.limits
-        expired_before_ms = self.clock.now_ms() - limits.history_expire_ms
-        stored = self.store.reads.observe(expired_before_ms=expired_before_ms)
+        expired_before_ms = self.now_ms() - self.settings.limits.history_expire_ms
+        return self._picture(self.store.reads.observe(expired_before_ms=expired_before_ms), workers)
+
+    def _picture(self, stored: Stored, workers: Mapping[str, Worker]) -> World:
         return World(
             term=0 if stored.lease is None else stored.lease.term,
             leading_since_ms=self._leading_since_ms,
@@ -182,23 +204,39 @@ class Master:
             workers=workers,
             cleanups=stored.cleanups,
             expired=stored.expired,
-            tip_since_ms=tips,
-            limits=limits,
+            tip_since_ms={key: since_ms for key, (_, since_ms) in self._tips.items()},
+            limits=self.settings.limits,
         )
 
     def _run(self, term: int) -> None:
-        now_ms = self.clock.now_ms()
+        now_ms = self.now_ms()
         self._forget_silent(now_ms)
         world = self.observe()
         self._forget_tips(world)
         acting = Acting(
             term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
         )
-        for action in decide(world, now_ms):
-            act(action, acting)
+        self._act(decide(world, now_ms), acting)
         if now_ms - self._reported_at_ms >= self.settings.write_behind_ms:
             self._write_reports(term, now_ms)
             self._reported_at_ms = now_ms
+
+    def _act(self, actions: Sequence[Action], acting: Acting) -> None:
+        """What cannot be done stands in nobody's way."""
+        failed: dict[Action, str] = {}
+        in_a_row = 0
+        for action in actions:
+            try:
+                act(action, acting)
+                in_a_row = 0
+            except Deposed:
+                raise
+            except HoldfastError as error:
+                failed[action] = str(error)
+                in_a_row += isinstance(error, StoreFailed)
+                if in_a_row == STORE_FAILURES_MAX:
+                    break
+        self.failed = failed
 
     def _forget_silent(self, now_ms: int) -> None:
         for worker_id, worker in list(self._workers.items()):
@@ -222,3 +260,13 @@ class Master:
                     (key.job_id, key.generation, key.pipeline_id, observed_to_json(seen))
                 )
         self.store.commits.write_reports(term, reports, heard, at_ms=now_ms)
+
+
+def _has_news(before: Heartbeat, after: Heartbeat) -> bool:
+    """Whether there may be something to do at once. Positions and counts are looked at when the next tick is due."""
+    return _facts(before) != _facts(after)
+
+
+def _facts(told: Heartbeat) -> object:
+    attempts = [(seen.key, seen.ended_how) for seen in told.attempts]
+    return attempts, told.slots, told.tags, told.draining

@@ -50,7 +50,7 @@ def submit(
     """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
     term = master.leading_term()
     spec = _parse(given, catalog, parse)
-    job = describe(given, spec, now_ms=master.clock.now_ms())
+    job = describe(given, spec, now_ms=master.now_ms())
     if strategy is ScheduleStrategy.REJECT:
         _refuse_without_room(master, job)
     is_restore = read_restore(job.restore).mode is not RestoreMode.NONE
@@ -128,7 +128,7 @@ def _graph(spec: JobSpec) -> JsonObject:
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     world = master.observe()
     open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
-    room = Room(world, open_attempts, master.clock.now_ms())
+    room = Room(world, open_attempts, master.now_ms())
     placed = room.ask(Job(submitted))
     if isinstance(placed, NoRoom):
         raise JobRejected(
@@ -143,7 +143,7 @@ def ask(master: Master, job_id: str, goal: Goal) -> Job:
     job = master.store.reads.job(job_id)
     if job is None:
         raise NoSuchJob(f"Cannot stop job {job_id}: there is none of that id.")
-    master.store.commits.set_goal(term, job_id, job.generation, goal, at_ms=master.clock.now_ms())
+    master.store.commits.set_goal(term, job_id, job.generation, goal, at_ms=master.now_ms())
     master.wake.set()
     found = master.store.reads.job(job_id)
     assert found is not None

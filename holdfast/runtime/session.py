@@ -78,6 +78,8 @@ class SparkHost:
         self._gateway: Gateway | None = None
         self._spark: SparkSession | None = None
         self._stopped = False
+        self._starter: threading.Thread | None = None
+        self._starter_lock = threading.Lock()
         self._thread = _Thread()
         self._numbers = itertools.count(1)
         self._open_groups: dict[str, set[str]] = {}
@@ -95,7 +97,14 @@ class SparkHost:
 
     def begin(self) -> None:
         """Start the session in the background, with a first query: there is work for it, but not yet."""
-        threading.Thread(target=self._begin, name="spark-start", daemon=True).start()
+        self._begin(self.warm_up)
+
+    def is_starting(self) -> bool:
+        """Whether tasks would have to wait for the session. Begins it in the background where nobody has."""
+        if self._spark is None:
+            self._begin(lambda: self.run_tasks(_nothing, ["one", "two"]))
+        starter = self._starter
+        return starter is not None and starter.is_alive()
 
     def warm_up(self) -> None:
         """Start the session and run a first query, which takes a second more than later ones."""
@@ -167,10 +176,16 @@ class SparkHost:
         if gateway is not None:
             gateway.stop()
 
-    def _begin(self) -> None:
-        # Whoever needs the session next meets the failure again, and tells it.
-        with contextlib.suppress(Exception):
-            self.warm_up()
+    def _begin(self, warm_up: Callable[[], object]) -> None:
+        def start() -> None:
+            # Whoever needs the session next meets the failure again, and tells it.
+            with contextlib.suppress(Exception):
+                warm_up()
+
+        with self._starter_lock:
+            if self._starter is None:
+                self._starter = threading.Thread(target=start, name="spark-start", daemon=True)
+                self._starter.start()
 
     def _start(self) -> None:
         if self._stopped:
@@ -264,6 +279,10 @@ _CONF = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
+
+
+def _nothing(_task: object, _try_id: str) -> None:
+    """The first of its kind: it starts the Python workers."""
 
 
 def _name_of(group: str | None) -> str:

@@ -31,7 +31,7 @@ from holdfast.model.jobs import Ending, Goal, Job, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.model.lease import Lease
 from holdfast.store.connection import CrashPoint, Deposed, writing
-from holdfast.store.rows import job_from_row, submitted_to_text, to_text
+from holdfast.store.rows import job_from_row, storable, submitted_to_text, to_text
 from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
 
 EVENTS_PER_JOB_MAX = 200
@@ -202,7 +202,7 @@ class Commits:
                 )
                 .values(
                     outcome=ending.outcome.value,
-                    reason=ending.reason,
+                    reason=storable(ending.reason),
                     savepoint=ending.savepoint,
                     ended_at_ms=ending.at_ms,
                 )
@@ -230,7 +230,7 @@ class Commits:
             tx.execute(
                 update(cleanups)
                 .where(cleanups.c.job_id == job_id, cleanups.c.generation == generation)
-                .values(tries=cleanups.c.tries + 1, last_error=error)
+                .values(tries=cleanups.c.tries + 1, last_error=storable(error))
             )
 
     def forget_job(self, term: int, job_id: str, generation: int) -> None:
@@ -316,7 +316,7 @@ class Commits:
                 .where(*_is(key), attempts.c.ended_how.is_(None))
                 .values(
                     ended_how=how.value,
-                    reason=reason,
+                    reason=storable(reason),
                     ended_at_ms=at_ms,
                     advanced=or_(attempts.c.advanced, literal(advanced)),
                 )
@@ -371,7 +371,8 @@ class Commits:
 def _note(tx: Connection, job: tuple[str, int], said: str, at_ms: int) -> None:
     """A line for people; the oldest of a job make room."""
     own = (events.c.job_id == job[0], events.c.generation == job[1])
-    tx.execute(insert(events).values(job_id=job[0], generation=job[1], at_ms=at_ms, said=said))
+    values = {"job_id": job[0], "generation": job[1], "at_ms": at_ms, "said": storable(said)}
+    tx.execute(insert(events).values(values))
     newest = select(events.c.id).where(*own).order_by(events.c.id.desc())
     oldest_kept = tx.execute(newest.offset(EVENTS_PER_JOB_MAX - 1).limit(1)).scalar()
     if oldest_kept is not None:

@@ -87,3 +87,8 @@ def attempt_from_row(row: Row[Any]) -> Attempt:
 
 def to_text(found: JsonObject) -> str:
     return json.dumps(found, separators=(",", ":"))
+
+
+def storable(words: str) -> str:
+    """What a driver said may hold characters that a database refuses; for that nothing shall be left undone."""
+    return words.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

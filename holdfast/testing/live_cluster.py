@@ -52,11 +52,14 @@ class LiveProcess:
         self._data = data
         self._running: Running | None = None
         self._is_paused = False
+        self.is_ending = False
+        """It was asked to end."""
         self.starts = 0
 
     def start(self) -> None:
         assert not self.is_alive
         self.starts += 1
+        self.is_ending = False
         dying_with_us = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         self._running = launch(
             [*dying_with_us, *self._command],
@@ -92,6 +95,7 @@ class LiveProcess:
         os.kill(self.pid, signal.SIGCONT)
 
     def ask_to_end(self) -> None:
+        self.is_ending = True
         os.kill(self.pid, signal.SIGTERM)
 
     def wait_for_end(self, timeout_ms: float = TIMEOUT_MS) -> None:
@@ -117,21 +121,23 @@ class LiveMaster(LiveProcess):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, method: str, target: str, body: str = "") -> tuple[int, dict[str, Any]]:
-        status, found = call_api(method, self.url, target, body.encode(), timeout_ms=ASK_TIMEOUT_MS)
+    def ask(
+        self, method: str, target: str, body: str = "", *, timeout_ms: int = ASK_TIMEOUT_MS
+    ) -> tuple[int, dict[str, Any]]:
+        status, found = call_api(method, self.url, target, body.encode(), timeout_ms=timeout_ms)
         return status, dict(found)
 
-    def leads(self) -> bool:
-        return self._overview().get("isLeader") == "True"
+    def leads(self, timeout_ms: int = ASK_TIMEOUT_MS) -> bool:
+        return self._overview(timeout_ms).get("isLeader") == "True"
 
     def answers(self) -> bool:
-        return bool(self._overview())
+        return bool(self._overview(ASK_TIMEOUT_MS))
 
-    def _overview(self) -> dict[str, Any]:
+    def _overview(self, timeout_ms: int) -> dict[str, Any]:
         if not self.is_alive or self.is_paused:
             return {}
         try:
-            status, found = self.ask("GET", "/overview")
+            status, found = self.ask("GET", "/overview", timeout_ms=timeout_ms)
         except NoAnswer:
             return {}
         return found if status == 200 else {}

@@ -8,12 +8,26 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 TIMEOUT_S = 120
 COMMAND = [sys.executable, "-m", "holdfast.cli.main"]
+# Root may read and write whatever the permissions say: as root, a process first gives that right away for good.
+_WITHOUT_RIGHTS = """
+import ctypes, os, sys
+if os.geteuid() == 0:
+    for right in (1, 2):
+        assert ctypes.CDLL(None).prctl(24, right, 0, 0, 0) == 0
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+_WITHOUT_ROOM = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,8 @@ class Live:
 
     def read(self) -> None:
         for stream, lines in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
+            if stream is None:
+                continue
             reader = threading.Thread(target=self._read, args=(stream, lines), daemon=True)
             reader.start()
             self._readers.append(reader)
@@ -86,13 +102,27 @@ class Shell:
         live = self.start(*arguments)
         return live.end()
 
-    def start(self, *arguments: str) -> Live:
+    def run_without_rights(self, *arguments: str) -> Ended:
+        """As a user whom permissions bind."""
+        return self.start(*arguments, by=(sys.executable, "-c", _WITHOUT_RIGHTS)).end()
+
+    def run_without_room(self, size: int, *arguments: str) -> Ended:
+        """No file can grow beyond `size` bytes."""
+        return self.start(*arguments, by=(sys.executable, "-c", _WITHOUT_ROOM, str(size))).end()
+
+    def start(
+        self,
+        *arguments: str,
+        by: tuple[str, ...] = (sys.executable,),
+        env: Mapping[str, str] | None = None,
+        out: int = subprocess.PIPE,
+    ) -> Live:
         process = subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*by, *COMMAND[1:], *arguments],
             cwd=self.folder,
-            env={**os.environ, "HOLDFAST_DATA": str(self.data)},
+            env={**os.environ, "HOLDFAST_DATA": str(self.data), **(env or {})},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=out,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -81,6 +81,12 @@ def test_the_budget_refills_after_a_stretch_in_which_something_was_committed() -
     assert judge(*failed, ended(4, EndedHow.FAILED, later)).given_up is not None
 
 
+def test_what_was_committed_before_a_failure_says_nothing_of_the_next() -> None:
+    hours = [ended(n, EndedHow.FAILED, n * 3_600_000, advanced=n == 1) for n in (1, 2, 3, 4)]
+
+    assert judge(*hours).given_up is not None
+
+
 def test_what_was_committed_before_an_interruption_counts_for_the_budget() -> None:
     failed = [ended(n, EndedHow.FAILED, n) for n in (1, 2, 3)]
     ran = ended(4, EndedHow.LOST, 2 + HEALTHY_STRETCH_MS, advanced=True)

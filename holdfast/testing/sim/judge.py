@@ -11,6 +11,7 @@ from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.savepoint import read_savepoint
 from holdfast.decide.retention import Kept, decide_retention
 from holdfast.decide.status import PipelineStatus, derive_pipeline
+from holdfast.model.attempts import Attempt
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind
 from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Goal, Job, Outcome
@@ -49,6 +50,8 @@ def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
             is_running = shown is PipelineStatus.RUNNING
             if found is not None and is_settled and is_running:
                 cluster.seen.blame(found)
+            if is_running and not _is_hosted(cluster, world.attempts_of(job, pipeline_id)[-1]):
+                wanting.append(f"{job.id}/{pipeline_id} shows RUNNING and nobody runs it")
             if not is_running or found is not None:
                 wanting.append(found or f"{job.id}/{pipeline_id} shows {shown.value}")
     return wanting
@@ -65,6 +68,15 @@ def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
     for worker_id, count in hosted.items():
         if plan.slots is not None and count > plan.slots:
             cluster.seen.blame(f"{worker_id} has {plan.slots} slots and {count} attempts")
+
+
+def _is_hosted(cluster: Cluster, attempt: Attempt) -> bool:
+    return any(
+        seen.key == attempt.key and seen.ended_how is None
+        for worker in cluster.workers.values()
+        if worker.process.alive
+        for seen in worker.host.heartbeat().attempts
+    )
 
 
 def _judge_progress(
@@ -238,17 +250,17 @@ def _read_chain(chain: Chain) -> list[Checkpoint]:
 
 
 def _due_to_go(found: Sequence[Checkpoint], tip: Checkpoint, job: Job) -> list[int]:
-    """What retention would have removed a while ago."""
-    old = [
-        Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM)
-        for c in found[:-1]
-        if c.at_ms < tip.at_ms - TIDIED_MS
-    ]
-    return decide_retention(
-        [*old, Kept(tip.number, tip.at_ms, False)],
+    """What retention would have removed a while ago, had the attempt that runs now tidied more than once."""
+    own = [c for c in found if c.attempt == tip.attempt and c.kind is not CheckpointKind.CLAIM]
+    if not own or tip.at_ms - own[0].at_ms < TIDIED_MS:
+        return []
+    due = decide_retention(
+        [Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM) for c in found],
         interval_ms=job.submitted.checkpoint_interval_ms,
         retained_max=RETAINED_MAX,
     )
+    old = {c.number for c in found if c.at_ms < tip.at_ms - TIDIED_MS}
+    return [number for number in due if number in old]
 
 
 def _judge_running(cluster: Cluster, plan: Plan) -> Iterator[str]:

@@ -156,7 +156,7 @@ def _as_sql(column: pa.Array, sql_type: str) -> pa.Array:
         if parse_type(sql_type)[0] == "bit":
             around = ("CAST(CONV('", "', 16, 10) AS UNSIGNED)")
         return _around(around[0], shown, around[1])
-    if pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_floating(type_):
+    if pa.types.is_boolean(type_) or pa.types.is_integer(type_):
         return shown
     escaped = pc.replace_substring(pc.replace_substring(shown, "\\", "\\\\"), "'", "''")
     return _around("'", escaped, "'")
