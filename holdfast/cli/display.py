@@ -140,9 +140,9 @@ class PlainDisplay:
         with self._lock:
             shown = self._pipelines[pipeline_id]
             shown.status = STALLED
-            number = shown.tip.number if shown.tip else "its claim"
+            after = f"checkpoint {shown.tip.number}" if shown.tip else "its start"
         self.say(
-            f"Pipeline {pipeline_id} is STALLED: it runs, and nothing was committed after checkpoint {number}"
+            f"Pipeline {pipeline_id} is STALLED: it runs, and nothing was committed after {after}"
             " for two intervals. It is waiting for its source, its sink or Spark."
         )
 
