@@ -74,7 +74,10 @@ class SparkHost:
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
-        self._lock = threading.RLock()
+        self._start_lock = threading.Lock()
+        """Held while the session starts, which takes seconds, and while it ends."""
+        self._lock = threading.Lock()
+        """Of the groups: whoever has work of his own need not wait for the start."""
         self._gateway: Gateway | None = None
         self._spark: SparkSession | None = None
         self._stopped = False
@@ -87,7 +90,7 @@ class SparkHost:
 
     def session(self) -> SparkSession:
         """The session, started if this is the first need of it."""
-        with self._lock:
+        with self._start_lock:
             if self._spark is None:
                 self._start()
             spark = self._spark
@@ -155,7 +158,7 @@ class SparkHost:
         with self._lock:
             groups = sorted(self._open_groups.get(name, ()))
             self._canceled.update(groups)
-            spark = self._spark
+        spark = self._spark
         if spark is not None:
             context: Any = spark.sparkContext
             for group in groups:
@@ -167,7 +170,7 @@ class SparkHost:
         starting = self._gateway
         if starting is not None and self._spark is None:
             starting.kill()
-        with self._lock:
+        with self._start_lock:
             spark, self._spark = self._spark, None
             gateway, self._gateway = self._gateway, None
         if spark is not None:
@@ -230,7 +233,7 @@ class SparkHost:
             if not self._open_groups[name]:
                 del self._open_groups[name]
             self._canceled.discard(own)
-            spark = self._spark
+        spark = self._spark
         if spark is not None and self._thread.applied == own:
             self._apply_group(spark)
 

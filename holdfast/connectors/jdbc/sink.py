@@ -47,7 +47,7 @@ from holdfast.connectors.jdbc.targets import (
     target_path,
 )
 from holdfast.model.json import Json, JsonObject
-from holdfast.model.schema import Table
+from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.outside.ids import new_id
 
 Promise = tuple[Guarantee, str]
@@ -73,7 +73,7 @@ def promise_of(options: SinkOptions) -> Promise:
     if options.enable_upsert:
         return (
             Guarantee.AT_LEAST_ONCE,
-            "effectively once by key where the upstream table has a primary key;"
+            "effectively once by key where the upstream table's primary key is one of the target as well;"
             " changes are visible before their checkpoint",
         )
     return Guarantee.AT_LEAST_ONCE, "rows of an epoch that was cut short are inserted again"
@@ -233,10 +233,13 @@ class _Writing:
             self._append(name, target, (self._plain(target, f.batch) for f in group))
 
     def _merges(self, target: Target, found: TableBatch) -> bool:
-        """Whether rows are merged by key."""
-        if self.sink._options.support_upsert_by_insert_only or not target.keys:
+        """Whether rows are merged by key. A stream of changes may bring a row again that it only inserts."""
+        options = self.sink._options
+        if options.support_upsert_by_insert_only or not target.keys:
             return False
-        return target.upserts or split_kinds(found.batch)[1] is not None
+        if target.upserts or split_kinds(found.batch)[1] is not None:
+            return True
+        return options.enable_upsert and KIND_COLUMN in found.batch.schema.names
 
     def _target(self, path: str) -> Target:
         if path not in self.targets:

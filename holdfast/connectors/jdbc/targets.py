@@ -32,6 +32,9 @@ class Target:
     keys_are_unique: bool
     keys_are_alone: bool
     upserts: bool
+    """Rows that only insert are merged by key too: where the job names the key, or the target has it. A key that only
+    the upstream table has identifies no row here, and looking for one would read the whole target each time.
+    """
     byte_types: tuple[str, ...] | None
     transactional: bool = True
 
@@ -52,14 +55,17 @@ def target_path(options: SinkOptions, table: Table, dialect: Dialect) -> str:
 
 def target_keys(options: SinkOptions, table: Table) -> tuple[str, ...]:
     """Key columns: those of the job, else those of the upstream table."""
+    return _named_keys(options, table) or _cased(options, list(table.primary_key))
+
+
+def _named_keys(options: SinkOptions, table: Table) -> tuple[str, ...]:
+    """Those that the job names."""
     for entry in _patterns(options):
         pattern = str(entry.get("table", entry.get("pattern", "")))
         columns = entry.get("primary_keys", entry.get("columns"))
         if re.fullmatch(pattern, table.path) and isinstance(columns, list):
             return _cased(options, [str(column) for column in columns])
-    if options.primary_keys:
-        return _cased(options, fill_names(options.primary_keys, table))
-    return _cased(options, list(table.primary_key))
+    return _cased(options, fill_names(options.primary_keys or [], table))
 
 
 def _patterns(options: SinkOptions) -> list[dict[str, Json]]:
@@ -101,14 +107,17 @@ def find_target(
             f"Cannot write to table '{path}' at {endpoint}: it has no column '{missing[0]}', only"
             f" {', '.join(types)}. Add the column, or leave it out by a transform."
         )
+    is_unique = frozenset(keys) in described.unique_keys
     return Target(
         path=path,
         columns=columns,
         sql_types=tuple(types[name] for name in columns),
         keys=keys,
-        keys_are_unique=frozenset(keys) in described.unique_keys,
+        keys_are_unique=is_unique,
         keys_are_alone=set(described.unique_keys) <= {frozenset(keys)},
-        upserts=bool(keys) and options.enable_upsert,
+        upserts=options.enable_upsert
+        and bool(keys)
+        and (is_unique or bool(_named_keys(options, table))),
         byte_types=_byte_types(dialect, described, columns),
         transactional=described.transactional,
     )

@@ -165,6 +165,26 @@ def test_changes_end_as_if_applied_one_by_one(
     check()
 
 
+@pytest.mark.parametrize(
+    ("named", "kinds", "expected"),
+    [
+        ([], None, [1, 1, 2, 2]),
+        ([], [INSERT, INSERT], [1, 2]),
+        (["id"], None, [1, 2]),
+    ],
+)
+def test_a_key_that_the_target_does_not_have_is_used_where_it_is_named_or_rows_are_changes(
+    named: list[str], kinds: list[int] | None, expected: list[int], system: Any
+) -> None:
+    sink = _sink(system, create_index=False, primary_keys=named)
+    sink.prepare([ORDERS])
+
+    for _ in range(2):
+        _write(sink, _batch([(1, 1), (2, 2)], kinds))
+
+    assert _ids(system) == expected
+
+
 def test_a_changed_key_moves_its_row(system: Any) -> None:
     sink = _sink(system)
     sink.prepare([ORDERS])
