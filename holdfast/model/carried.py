@@ -52,13 +52,13 @@ def carrying_errors() -> Iterator[None]:
 
 
 def restore_error(error: BaseException) -> HoldfastError:
-    """What an exception that Spark raised in the driver stands for."""
+    """What an exception that Spark raised in the driver, or a process of ours told, stands for."""
     if isinstance(error, HoldfastError):
         return error
     text = str(error)
     found = re.search(f"{_MARK}(.*?){_MARK}", text, re.DOTALL)
     if not found:
-        return _of_row(text) or ExecutorFailed(f"Cannot run a Spark job: {_last_line(text)}")
+        return _of_row(text) or ExecutorFailed(f"Cannot run a task: {_last_line(text)}")
     told = json.loads(found.group(1))
     restored = _KINDS[told["kind"]](told["said"])
     restored.code = told["code"]

@@ -6,13 +6,17 @@ pipe on its stdin: when we die, by whatever signal, it reads the end of it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import struct
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from holdfast.model.errors import Terminal
 
@@ -114,6 +118,80 @@ def launch(
             f"Cannot start {command[0]}: {error.strerror or error}. Check that it is installed."
         ) from error
     return Running(process, log)
+
+
+class PeerDied(Exception):
+    """A peer ended, or was killed, before it answered."""
+
+
+class Peer:
+    """A Python process of ours that answers one message after the other; it dies with us."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.is_usable = True
+
+    def ask(self, message: bytes) -> bytes:
+        """Raises PeerDied. One at a time."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        answer = None
+        # It may be gone already.
+        with contextlib.suppress(OSError):
+            write_message(self._process.stdin, message)
+            answer = read_message(self._process.stdout)
+        if answer is None:
+            self.is_usable = False
+            raise PeerDied(_end_of(self._process))
+        return answer
+
+    def kill(self) -> None:
+        """At once, from any thread: who waits for an answer gets PeerDied."""
+        self.is_usable = False
+        self._process.kill()
+
+    def bury(self) -> None:
+        """Kill it and let go of all that was its. Nobody may be waiting for it."""
+        self.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+def launch_peer(module: str, *, log: Path) -> Peer:
+    """Start `python -m module`, which imports what we can import."""
+    with open(log, "ab") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+        )
+    return Peer(process)
+
+
+def write_message(to: IO[bytes], message: bytes) -> None:
+    to.write(struct.pack(">Q", len(message)) + message)
+    to.flush()
+
+
+def read_message(of: IO[bytes]) -> bytes | None:
+    """None when the other side has gone."""
+    head = of.read(8)
+    if len(head) < 8:
+        return None
+    size: int = struct.unpack(">Q", head)[0]
+    message = of.read(size)
+    return message if len(message) == size else None
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> str:
+    code = process.wait()
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
 
 
 def launch_detached(command: Sequence[str], *, keep_open: Sequence[int] = ()) -> None:

@@ -1,20 +1,19 @@
 """How an epoch's rows get from the sources through the transforms into the sinks' staging.
 
 Three paths, one result. Small epochs stay in the driver (no Spark job, or one JVM job where there are transforms).
-Large epochs without transforms run read and stage fused in one Python stage. Large epochs with transforms are read
+Large epochs without transforms run read and stage fused in one Python stage, in Spark's executors or, where the master
+is local, in processes of our own. Large epochs with transforms are read
 in Python (or by Spark itself), planned and run by Spark in the JVM, and staged in Python. Sources whose position is
 known only after the read are read in the driver: their budget bounds the epoch.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import replace
 
-from holdfast.connectors.base import Budget, ReadTask, Sink, Source, StageScope, TableBatch, Token
+from holdfast.connectors.base import Budget, ReadTask, Source, StageScope, TableBatch, Token
 from holdfast.model.checkpoints import Count
 from holdfast.model.errors import Canceled, HoldfastError
 from holdfast.model.jobs import Role
@@ -40,7 +39,6 @@ class DataPath:
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: dict[int, Future[Staged]] = {}
         self._canceled = False
-        self._running_here: Sequence[Source | Sink] = ()
 
     def learn_tables(self) -> Mapping[str, Sequence[Table]]:
         """The tables that will reach each sink, and what each source delivers, by location."""
@@ -82,8 +80,6 @@ class DataPath:
         """End what Spark runs for this pipeline, and what it was just about to. From any thread."""
         self._canceled = True
         self._host.cancel(self._pipeline.name)
-        for connector in self._running_here:
-            connector.close()
 
     def end(self) -> None:
         """Nothing of this attempt runs any more when this returns."""
@@ -121,34 +117,19 @@ class DataPath:
         if work.is_small or self._only_one_may_run():
             done = [run_task(task, self._read) for task in tasks]
         else:
-            done = self._run_while_spark_starts(tasks)
-            done += self._host.run_tasks(_run_on_executor, tasks[len(done) :])
+            done = self._run_on_executors(tasks)
         return _collect(work, done)
 
-    def _run_while_spark_starts(self, tasks: Sequence[TaskWork]) -> list[TaskDone]:
-        """The first of them, here: rows move from the first moment, and a short job is done before Spark is there."""
-        done: list[TaskDone] = []
-        if not self._host.is_starting():
-            return done
-        own: list[TaskWork] = pickle.loads(pickle.dumps(tasks))
-        connectors = {id(c): c for task in own for c in _connectors(task)}
-        with self._canceling(list(connectors.values())):
-            while len(done) < len(own) and self._host.is_starting():
-                done.append(_run_on_executor(own[len(done)], f"d{len(done)}"))
-        return done
-
-    @contextmanager
-    def _canceling(self, connectors: Sequence[Source | Sink]) -> Iterator[None]:
-        """What runs here is ended by `cancel`, as Spark's tasks are."""
-        self._running_here = connectors
-        try:
-            if self._canceled:
-                raise Canceled(f"Pipeline {self._pipeline.name} was canceled.")
-            yield
-        finally:
-            self._running_here = ()
-            for connector in connectors:
-                connector.close()
+    def _run_on_executors(self, tasks: Sequence[TaskWork]) -> list[TaskDone]:
+        processes = self._host.processes
+        if processes is None:
+            return self._host.run_tasks(_run_on_executor, tasks)
+        return processes.run_tasks(
+            _run_on_executor,
+            tasks,
+            name=self._pipeline.name,
+            is_canceled=lambda: self._canceled,
+        )
 
     def _fused_tasks(self, work: EpochWork) -> list[TaskWork]:
         tasks: list[TaskWork] = []
@@ -187,12 +168,6 @@ class DataPath:
             try_id="0",
             lineage=work.lineage,
         )
-
-
-def _connectors(task: TaskWork) -> Iterator[Source | Sink]:
-    yield task.source
-    for _, sink, _ in task.sinks:
-        yield sink
 
 
 def _run_on_executor(work: TaskWork, try_id: str) -> TaskDone:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import Gateway
+from holdfast.runtime.task_processes import TaskProcesses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,12 +82,12 @@ class SparkHost:
         self._gateway: Gateway | None = None
         self._spark: SparkSession | None = None
         self._stopped = False
-        self._starter: threading.Thread | None = None
-        self._starter_lock = threading.Lock()
         self._thread = _Thread()
         self._numbers = itertools.count(1)
         self._open_groups: dict[str, set[str]] = {}
         self._canceled: set[str] = set()
+        self.processes = TaskProcesses.of(settings.master, settings.scratch_folder)
+        """Executors without Spark, where the master is local: who has no transforms need not wait for a JVM."""
 
     def session(self) -> SparkSession:
         """The session, started if this is the first need of it."""
@@ -100,14 +101,13 @@ class SparkHost:
 
     def begin(self) -> None:
         """Start the session in the background, with a first query: there is work for it, but not yet."""
-        self._begin(self.warm_up)
 
-    def is_starting(self) -> bool:
-        """Whether tasks would have to wait for the session. Begins it in the background where nobody has."""
-        if self._spark is None:
-            self._begin(lambda: self.run_tasks(_nothing, ["one", "two"]))
-        starter = self._starter
-        return starter is not None and starter.is_alive()
+        def start() -> None:
+            # Whoever needs the session next meets the failure again, and tells it.
+            with contextlib.suppress(Exception):
+                self.warm_up()
+
+        threading.Thread(target=start, name="spark-start", daemon=True).start()
 
     def warm_up(self) -> None:
         """Start the session and run a first query, which takes a second more than later ones."""
@@ -158,6 +158,8 @@ class SparkHost:
         with self._lock:
             groups = sorted(self._open_groups.get(name, ()))
             self._canceled.update(groups)
+        if self.processes:
+            self.processes.cancel(name)
         spark = self._spark
         if spark is not None:
             context: Any = spark.sparkContext
@@ -167,6 +169,8 @@ class SparkHost:
     def stop(self) -> None:
         """End the session, the JVM and the Python workers, for good. Doing it twice is the same as once."""
         self._stopped = True
+        if self.processes:
+            self.processes.stop()
         starting = self._gateway
         if starting is not None and self._spark is None:
             starting.kill()
@@ -178,17 +182,6 @@ class SparkHost:
                 spark.stop()
         if gateway is not None:
             gateway.stop()
-
-    def _begin(self, warm_up: Callable[[], object]) -> None:
-        def start() -> None:
-            # Whoever needs the session next meets the failure again, and tells it.
-            with contextlib.suppress(Exception):
-                warm_up()
-
-        with self._starter_lock:
-            if self._starter is None:
-                self._starter = threading.Thread(target=start, name="spark-start", daemon=True)
-                self._starter.start()
 
     def _start(self) -> None:
         if self._stopped:
@@ -282,10 +275,6 @@ _CONF = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
-
-
-def _nothing(_task: object, _try_id: str) -> None:
-    """The first of its kind: it starts the Python workers."""
 
 
 def _name_of(group: str | None) -> str:

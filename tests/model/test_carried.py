@@ -36,4 +36,4 @@ def test_what_spark_says_of_anything_else_may_pass() -> None:
     error = restore_error(RuntimeError(said + _STACK))
 
     assert type(error) is ExecutorFailed
-    assert str(error) == f"Cannot run a Spark job: {said}"
+    assert str(error) == f"Cannot run a task: {said}"

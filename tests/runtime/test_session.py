@@ -15,9 +15,10 @@ import pytest
 
 from holdfast.model.errors import Canceled, PositionGone
 from holdfast.outside.clock import RealClock
-from holdfast.outside.processes import launch, run
+from holdfast.outside.processes import launch
 from holdfast.runtime.carried import restore_error
 from holdfast.runtime.session import SparkHost, SparkSettings
+from tests.runtime.watching import is_alive, wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +80,7 @@ def test_cancel_ends_a_task_that_is_stuck_in_a_read(host: SparkHost) -> None:
         host.cancel("stuck/0")
 
         assert isinstance(ended(30), Exception)
-        assert _wait_for(lambda: not _is_alive(worker), 15_000)
+        assert wait_for(lambda: not is_alive(worker), 15_000)
 
 
 def test_cancel_leaves_other_groups_alone(host: SparkHost) -> None:
@@ -142,23 +143,23 @@ def test_nothing_outlives_us_whether_killed_or_stopped(tmp_path: Path, end: str)
     if end == "wait":
         os.kill(running.pid, signal.SIGKILL)
 
-    assert _wait_for(lambda: not any(map(_is_alive, pids)), 30_000)
-    assert _wait_for(lambda: not running.is_alive, 30_000)
+    assert wait_for(lambda: not any(map(is_alive, pids)), 30_000)
+    assert wait_for(lambda: not running.is_alive, 30_000)
     assert "WARN" not in (tmp_path / "log").read_text()
     assert (list(scratch.iterdir()) == []) is (end == "stop")
 
 
-def test_stop_does_not_wait_for_a_start_in_the_background(tmp_path: Path) -> None:
+def test_stop_does_notwait_for_a_start_in_the_background(tmp_path: Path) -> None:
     host = SparkHost(SparkSettings(scratch_folder=tmp_path))
     clock = RealClock()
     host.begin()
-    assert _wait_for(lambda: any(tmp_path.glob("*/jvm.log")), 60_000)
+    assert wait_for(lambda: any(tmp_path.glob("*/jvm.log")), 60_000)
 
     began = clock.elapsed_ms()
     host.stop()
 
     assert clock.elapsed_ms() - began < 10_000
-    assert _wait_for(lambda: list(tmp_path.iterdir()) == [], 10_000)
+    assert wait_for(lambda: list(tmp_path.iterdir()) == [], 10_000)
     with pytest.raises(Canceled):
         host.session()
 
@@ -212,19 +213,3 @@ def _in_group(
         return found[0]
 
     return ended
-
-
-def _is_alive(pid: int) -> bool:
-    """Zombies are dead: nobody may have waited for them."""
-    told = run(["ps", "-o", "stat=", "-p", str(pid)], timeout_ms=10_000).out.strip()
-    return bool(told) and not told.startswith("Z")
-
-
-def _wait_for(holds: Callable[[], bool], timeout_ms: float) -> bool:
-    clock = RealClock()
-    until = clock.elapsed_ms() + timeout_ms
-    while clock.elapsed_ms() < until:
-        if holds():
-            return True
-        clock.wait(50)
-    return holds()
