@@ -270,6 +270,8 @@ _CONF = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     # The job file's type time: without it SQL knows neither casts to TIME nor its functions.
     "spark.sql.timeType.enabled": "true",
+    # Java's upper and lower case, as SeaTunnel has them: ICU's look for the breaks of words and take ten times as long.
+    "spark.sql.icu.caseMappings.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.shuffle.partitions": "4",
