@@ -343,7 +343,7 @@ def token_attempt(token: Token) -> int:
 
 
 class ByteSource(Protocol):
-    """A source that can hand its rows over in a wire format (`postgres-copy-binary`), untouched."""
+    """A source that can hand its rows over in a wire format (`postgres-copy-messages`), untouched."""
 
     def byte_format(self, table: str) -> str | None:
         """The format's name with all that must agree on both sides, or None."""

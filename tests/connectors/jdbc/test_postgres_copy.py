@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from collections.abc import Iterator
 from datetime import UTC
@@ -16,10 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.connectors.jdbc.dialects import copy_stream
 from holdfast.connectors.jdbc.dialects.base import Endpoint
 from holdfast.connectors.jdbc.dialects.postgres import DIALECT
 from holdfast.connectors.jdbc.dialects.postgres_types import csv_of
 from holdfast.connectors.jdbc.dialects.values import ValueUnreadable
+from holdfast.model.errors import Transient
 from holdfast.testing.servers import Database
 
 pytestmark = pytest.mark.servers
@@ -81,8 +84,13 @@ TYPES: dict[str, tuple[str, pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
-@pytest.fixture
-def connection(postgres_database: Database) -> Iterator[Any]:
+@pytest.fixture(params=["socket", "libpq"])
+def connection(
+    postgres_database: Database, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """Whose stream we read ourselves, and one as an encrypted one is read."""
+    if request.param == "libpq":
+        monkeypatch.setattr(copy_stream, "_is_plain", lambda connection: False)
     endpoint = Endpoint(
         "postgresql",
         postgres_database.host,
@@ -239,6 +247,66 @@ def test_a_failing_read_leaves_a_message_and_no_open_connection(connection: Any)
                 connection, "SELECT 1 / (g - 3) FROM generate_series(1, 9) g", described, 0
             )
         )
+
+
+def test_streams_of_one_server_are_written_to_another_as_they_are(connection: Any) -> None:
+    long = "repeat('x', 3000000)"
+    connection.execute("CREATE TABLE a (n integer, t text, b bytea)")
+    connection.execute(
+        "INSERT INTO a SELECT n, repeat('é', n % 700), decode(repeat('ff', n % 9), 'hex')"
+        " FROM generate_series(1, 20000) n"
+    )
+    connection.execute(f"INSERT INTO a VALUES (0, {long}, NULL)")
+    connection.execute("CREATE TABLE b (LIKE a)")
+    for sql in ("SELECT * FROM a", "SELECT * FROM a WHERE false", "SELECT * FROM a WHERE n < 2"):
+        connection.execute("TRUNCATE b")
+        chunks = list(DIALECT.read_bytes(connection, sql))
+
+        rows = DIALECT.append_bytes(connection, "b", ["n", "t", "b"], iter(chunks))
+
+        expected = connection.execute(f"SELECT count(*) FROM ({sql}) s").fetchone()[0]
+        assert rows == expected
+        wrong = connection.execute(
+            f"SELECT count(*) FROM ({sql} EXCEPT SELECT * FROM b) s"
+        ).fetchone()[0]
+        assert wrong == 0
+
+
+def test_a_failing_write_leaves_the_servers_words(connection: Any) -> None:
+    connection.execute("CREATE TABLE a (n integer)")
+    connection.execute("CREATE TABLE b (n integer CHECK (n <> 77))")
+    chunks = list(DIALECT.read_bytes(connection, "SELECT generate_series(1, 200000)"))
+
+    with pytest.raises(psycopg.errors.CheckViolation, match="violates check constraint"):
+        DIALECT.append_bytes(connection, "b", ["n"], iter(chunks))
+
+
+def test_a_source_that_fails_midway_leaves_nothing_and_a_connection_that_works(
+    connection: Any,
+) -> None:
+    connection.execute("CREATE TABLE a (n integer)")
+    chunks = list(DIALECT.read_bytes(connection, "SELECT generate_series(1, 100000)"))
+
+    def fail_midway() -> Iterator[bytes]:
+        yield chunks[0]
+        raise Transient("Cannot read: the source is gone.")
+
+    with pytest.raises(Transient, match="the source is gone"):
+        DIALECT.append_bytes(connection, "a", ["n"], fail_midway())
+
+    assert connection.execute("SELECT count(*) FROM a").fetchone() == (0,)
+
+
+def test_a_connection_that_another_thread_closes_ends_a_read(connection: Any) -> None:
+    reading = DIALECT.read_bytes(
+        connection, "SELECT n, pg_sleep(n % 2) FROM generate_series(0, 99) n"
+    )
+    closer = threading.Timer(0.3, lambda: DIALECT.interrupt(connection))
+    closer.start()
+
+    with pytest.raises(psycopg.Error):
+        list(reading)
+    closer.join()
 
 
 def test_batches_are_bounded_however_many_rows_there_are(connection: Any) -> None:

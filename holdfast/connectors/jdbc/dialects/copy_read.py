@@ -1,8 +1,8 @@
 """PostgreSQL's binary COPY format becomes Arrow columns: by numpy over whole batches, never row by row.
 
-A batch is the joined messages of many rows. For each column in turn the positions of its values are known for all
-rows at once: they follow from the lengths of the columns before it. Numerics become exact 128-bit decimals; what
-Arrow cannot hold (infinite dates, NaN as numeric) is an error that names the column.
+A batch is the messages of many rows, one behind the other. For each column in turn the positions of its values are
+known for all rows at once: they follow from the lengths of the columns before it. Numerics become exact 128-bit
+decimals; what Arrow cannot hold (infinite dates, NaN as numeric) is an error that names the column.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from holdfast.connectors.jdbc.dialects.values import (
     HEX,
-    PAD,
     Decoder,
     Values,
     fixed,
@@ -30,11 +29,9 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 
 
 def decode_rows(
-    messages: list[Any], sizes: list[int], decoders: list[Decoder], schema: pa.Schema
+    buffer: bytes, starts: np.ndarray[Any, Any], decoders: list[Decoder], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Rows, one to a message, as a batch."""
-    buffer = b"".join([*messages, PAD])
-    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    """Rows that begin at `starts`, as a batch. `PAD` stands behind them."""
     at = starts + 2
     lengths = view_at_any_byte(buffer, ">i4")
     columns = []

@@ -7,11 +7,11 @@ native place in Arrow (interval, inet, timetz, composite types…) are read as t
 from __future__ import annotations
 
 import re
-import selectors
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from holdfast.connectors.jdbc.dialects import postgres_types
@@ -23,6 +23,12 @@ from holdfast.connectors.jdbc.dialects.base import (
     StageTable,
 )
 from holdfast.connectors.jdbc.dialects.copy_read import HEADER_SIZE, decode_rows
+from holdfast.connectors.jdbc.dialects.copy_stream import (
+    HEAD_SIZE,
+    Frames,
+    copied,
+    write_frames,
+)
 from holdfast.connectors.jdbc.dialects.copy_write import (
     HEADER,
     ROWS_MAX,
@@ -31,6 +37,7 @@ from holdfast.connectors.jdbc.dialects.copy_write import (
     encode_batch,
 )
 from holdfast.connectors.jdbc.dialects.postgres_catalog import describe, describe_query, key_of
+from holdfast.connectors.jdbc.dialects.values import PAD
 from holdfast.model.errors import (
     HoldfastError,
     SinkRejected,
@@ -42,8 +49,6 @@ from holdfast.model.schema import Table
 BATCH_BYTES = 2 << 20
 BATCH_ROWS = 32_768
 CHUNK_BYTES = 256 << 10
-WAIT_SECONDS = 0.5
-"""How long one wait for the server lasts before the connection is looked at again."""
 _PROPERTIES = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",
@@ -73,7 +78,7 @@ class Postgres:
     transactional_ddl = True
     has_schemas = True
     stage_types = ("smallint", "bigint")
-    byte_format: str | None = "postgres-copy-binary"
+    byte_format: str | None = "postgres-copy-messages"
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -98,10 +103,10 @@ class Postgres:
             dbname=endpoint.database or None,
             user=endpoint.user,
             password=endpoint.password,
+            **{"gssencmode": "disable", **extra},  # type: ignore[arg-type]
             connect_timeout=max(1, endpoint.connect_timeout_ms // 1000),
             autocommit=True,
             client_encoding="utf8",
-            **extra,  # type: ignore[arg-type]
         )
         calls = ", ".join(["set_config(%s, %s, false)"] * len(settings))
         pairs = [text for setting in settings.items() for text in setting]
@@ -208,19 +213,17 @@ class Postgres:
         ]
         schema = described.table.arrow_schema
         rows_max = min(fetch_size or BATCH_ROWS, BATCH_ROWS)
-        first = True
-        for messages in _copied(connection, sql, rows_max=rows_max, bytes_max=BATCH_BYTES):
-            if first:
-                messages[0] = memoryview(messages[0])[HEADER_SIZE:]
-                first = False
-            rows = _rows_only(messages)
-            if rows:
-                yield decode_rows(rows, list(map(len, rows)), decoders, schema)
+        is_first = True
+        for frames in copied(connection, sql, rows_max=rows_max, bytes_max=BATCH_BYTES):
+            starts = _row_starts(frames, is_first)
+            is_first = False
+            if starts:
+                yield decode_rows(frames.data + PAD, np.array(starts), decoders, schema)
 
     def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
-        """The whole binary COPY, header and trailer included."""
-        for messages in _copied(connection, sql, rows_max=CHUNK_BYTES, bytes_max=CHUNK_BYTES):
-            yield b"".join(messages)
+        """The messages of a binary COPY, those with its header and its trailer included."""
+        for frames in copied(connection, sql, rows_max=CHUNK_BYTES, bytes_max=CHUNK_BYTES):
+            yield frames.data
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -288,11 +291,7 @@ class Postgres:
         self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
     ) -> int:
         listed = ", ".join(map(self.quote, columns))
-        with connection.cursor() as cursor:
-            with cursor.copy(f"COPY {name} ({listed}) FROM STDIN (FORMAT binary)".encode()) as copy:
-                for chunk in chunks:
-                    copy.write(chunk)
-            return int(cursor.rowcount)
+        return write_frames(connection, f"COPY {name} ({listed})", chunks)
 
     def upsert(self, merge: Merge) -> list[str]:
         columns = ", ".join(merge.columns)
@@ -356,79 +355,16 @@ def _write(copy: Any, batch: pa.RecordBatch, encoders: Sequence[Encoder] | None)
         copy.write(memoryview(data))
 
 
-def _rows_only(messages: list[Any]) -> list[Any]:
-    """Without a header that came alone, and without the trailer, which no row looks like."""
-    if not len(messages[0]):
-        messages = messages[1:]
-    if messages and len(messages[-1]) == len(TRAILER) and bytes(messages[-1]) == TRAILER:
-        messages = messages[:-1]
-    return messages
-
-
-def _copied(connection: Any, sql: str, *, rows_max: int, bytes_max: int) -> Iterator[list[Any]]:
-    """The messages of a binary COPY, one for each row, many at a time; the connection is closed if they are not read to
-    the end.
-
-    libpq is asked directly, in one loop: psycopg's own copy takes three times the time per row. Waits are short, so
-    that a connection closed by another thread is noticed.
-    """
-    import psycopg
-    from psycopg.pq import ExecStatus
-
-    pgconn = connection.pgconn
-    pgconn.send_query(f"COPY ({sql}) TO STDOUT (FORMAT binary)".encode())
-    ended = False
-    with selectors.DefaultSelector() as selector:
-        selector.register(pgconn.socket, selectors.EVENT_READ)
-        try:
-            while pgconn.flush():
-                selector.select(WAIT_SECONDS)
-            result = _next_result(pgconn, selector)
-            if result is None or result.status != ExecStatus.COPY_OUT:
-                ended = _drain(pgconn, selector)
-                raise psycopg.errors.error_from_result(result)
-            yield from _messages(pgconn, selector, rows_max, bytes_max)
-            result = _next_result(pgconn, selector)
-            ended = _drain(pgconn, selector)
-            if result is None or result.status != ExecStatus.COMMAND_OK:
-                raise psycopg.errors.error_from_result(result)
-        finally:
-            if not ended:
-                connection.close()
-
-
-def _messages(pgconn: Any, selector: Any, rows_max: int, bytes_max: int) -> Iterator[list[Any]]:
-    """All that the server has to send."""
-    get = pgconn.get_copy_data
-    messages: list[Any] = []
-    total = 0
-    while True:
-        size, message = get(1)
-        if size > 0:
-            messages.append(message)
-            total += size
-            if total >= bytes_max or len(messages) >= rows_max:
-                yield messages
-                messages, total = [], 0
-        elif size < 0:
-            break
-        elif selector.select(WAIT_SECONDS):
-            pgconn.consume_input()
-    if messages:
-        yield messages
-
-
-def _next_result(pgconn: Any, selector: Any) -> Any:
-    while pgconn.is_busy():
-        if selector.select(WAIT_SECONDS):
-            pgconn.consume_input()
-    return pgconn.get_result()
-
-
-def _drain(pgconn: Any, selector: Any) -> bool:
-    while _next_result(pgconn, selector) is not None:
-        pass
-    return True
+def _row_starts(frames: Frames, is_first: bool) -> list[int]:
+    """Where rows begin: behind the header, which may come alone, and without the trailer, which no row looks like."""
+    starts = frames.starts
+    if is_first:
+        behind = starts[0] + HEADER_SIZE
+        is_alone = behind == (starts[1] - HEAD_SIZE if len(starts) > 1 else len(frames.data))
+        starts = starts[1:] if is_alone else [behind, *starts[1:]]
+    if starts and frames.data[starts[-1] :] == TRAILER:
+        starts = starts[:-1]
+    return starts
 
 
 DIALECT = Postgres()
