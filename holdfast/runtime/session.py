@@ -262,6 +262,7 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.locality.wait": "0",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "holdfast.runtime.spark_daemon",
     # A worker that blocks in a read is killed so long after its job was canceled.
     "spark.python.task.killTimeout": "1s",
     "spark.sql.catalogImplementation": "in-memory",
@@ -273,7 +274,10 @@ _CONF = {
     # Java's upper and lower case, as SeaTunnel has them: ICU's look for the breaks of words and take ten times as long.
     "spark.sql.icu.caseMappings.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # The size of a batch is bounded by its rows alone: Spark would ask for its bytes anew with every row, which takes
+    # as long as all else. Jobs with very wide rows may lower it.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
