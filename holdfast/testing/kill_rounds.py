@@ -3,7 +3,8 @@
     python -m holdfast.testing.kill_rounds --rounds 200
 
 Files go into files and into a PostgreSQL table by the exactly-once sink; both must then hold the source's rows, each
-once. Two jobs of three stay in the driver with many small epochs, the third goes out to executors.
+once. Two jobs of four stay in the driver with many small epochs, one runs in processes of its own, one goes through
+Spark SQL.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,10 +46,15 @@ class Shape:
     files: int
     rows_per_file: int
     env: str
+    transform: str = ""
 
 
 SMALL = Shape(30, 500, "checkpoint.interval = 200\n read_limit.rows_per_second = 6000")
 LARGE = Shape(24, 12_000, "checkpoint.interval = 500\n parallelism = 2")
+THROUGH_SPARK = replace(
+    LARGE, transform="Sql { query = \"select id, concat(text, '') as text from t\" }"
+)
+SHAPES = (SMALL, LARGE, SMALL, THROUGH_SPARK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,7 @@ def run_rounds(
     chance = seeded(seed).uniform
     kills = jobs = rows = 0
     while kills < rounds:
-        shape = LARGE if jobs % 3 == 2 else SMALL
-        job = Job(folder, database, jobs, shape)
+        job = Job(folder, database, jobs, SHAPES[jobs % len(SHAPES)])
         wanted = min(1 + int(chance(0, KILLS_PER_JOB_MAX - 0.01)), rounds - kills)
         killed = sum(job.kill_once(chance) for _ in range(wanted))
         job.finish()
@@ -159,6 +164,7 @@ source {{
   schema {{ table = "t", columns = [{{ name = id, type = bigint }}, {{ name = text, type = string }}] }}
  }}
 }}
+transform {{ {shape.transform} }}
 sink {{
  LocalFile {{ path = "{self._target}", file_format_type = "csv" }}
  Jdbc {{
