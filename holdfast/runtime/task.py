@@ -6,16 +6,20 @@ batches straight to the sinks' writers; where both ends speak one wire format, t
 
 from __future__ import annotations
 
+import pickle
 import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from holdfast.connectors.base import Budget, ReadTask, Sink, Source, StageScope, TableBatch
 from holdfast.model.checkpoints import Count
 from holdfast.model.json import JsonObject
 
+CONNECTORS_KEPT_MAX = 4
+"""In each process that runs tasks."""
 BATCHES_WAITING_MAX = 2
 """Between a source and each of several sinks: what bounds the memory of a fan-out."""
 
@@ -30,15 +34,21 @@ class SinkPart:
     rows_by_table: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskWork:
-    """A task with all it needs. Picklable."""
+    """A task with all it needs. Picklable: a process that has had its connectors before uses them again."""
 
     source_location: str
     source: Source
     task: ReadTask
     budget: Budget
     sinks: tuple[tuple[str, Sink, StageScope], ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sinks = tuple((at, pickle.dumps(sink), scope) for at, sink, scope in self.sinks)
+        return _unpacked, (
+            self.source_location, pickle.dumps(self.source), self.task, self.budget, sinks
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,23 @@ class TaskDone:
     reached: JsonObject | None
     count: Count
     parts: tuple[SinkPart, ...]
+
+
+def _unpacked(
+    location: str,
+    source: bytes,
+    task: ReadTask,
+    budget: Budget,
+    sinks: tuple[tuple[str, bytes, StageScope], ...],
+) -> TaskWork:
+    known = tuple((at, _connector(sink), scope) for at, sink, scope in sinks)
+    return TaskWork(location, _connector(source), task, budget, known)
+
+
+@lru_cache(maxsize=CONNECTORS_KEPT_MAX)
+def _connector(packed: bytes) -> Any:
+    """What it opened for one task serves the next: a connection takes longer to open than many tasks."""
+    return pickle.loads(packed)
 
 
 Read = Callable[[Source, ReadTask, Budget], Iterator[TableBatch]]
