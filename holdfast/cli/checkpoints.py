@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -29,14 +30,17 @@ def run(args: argparse.Namespace, out: TextIO) -> int:
         return 0
     state = "running" if node.is_live(job_id) else "not running"
     out.write(f"Job {job_id}, {state}\n")
-    newest: set[int] = set()
-    for stored in found:
-        _write_one(stored, out, is_tip=stored.pipeline_id not in newest)
-        if stored.checkpoint is not None:
-            newest.add(stored.pipeline_id)
+    for stored, is_newest in zip(found, _are_newest(found), strict=True):
+        _write_one(stored, out, is_tip=is_newest)
     for path in savepoints:
         out.write(f"{path}\n")
     return 0
+
+
+def _are_newest(found: Sequence[StoredCheckpoint]) -> list[bool]:
+    """Which is the newest number of its pipeline. What lies behind a broken one is no tip: a restore refuses first."""
+    before = [None, *(stored.pipeline_id for stored in found)]
+    return [stored.pipeline_id != above for stored, above in zip(found, before, strict=False)]
 
 
 def _write_one(stored: StoredCheckpoint, out: TextIO, *, is_tip: bool) -> None:

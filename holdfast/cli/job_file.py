@@ -13,6 +13,7 @@ from holdfast.model.jobs import JobSpec
 from holdfast.node import derive_job_id
 from holdfast.runtime.catalog import Catalog
 from holdfast.spec.catalog import Catalog as Declarations
+from holdfast.spec.config import Problem
 from holdfast.spec.env import parse_job_id
 from holdfast.spec.includes import JobText, as_it_is, include_files
 from holdfast.spec.parse import Parsed, parse_job
@@ -71,7 +72,7 @@ def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
         notes=[text.located(note) for note in parsed.notes],
     )
     if parsed.spec is None:
-        places = [f"  {p.file or args.job}:{p.line or 1}: {p.said}" for p in parsed.problems]
+        places = [f"  {place_of(p, args.job)}: {p.said}" for p in parsed.problems]
         what = "1 problem. Mend it" if len(places) == 1 else f"{len(places)} problems. Mend them"
         problems = "\n".join(places)
         raise JobFileWrong(f"Cannot run {args.job}: it has {what} and run it again.\n{problems}")
@@ -80,6 +81,12 @@ def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
         spec = replace(spec, env=replace(spec.env, job_name=args.name))
     given = _read_job_id(args.job_id) if args.job_id else spec.env.job_id
     return JobFile(args.job, given or derive_job_id(args.job, spec.env.job_name), spec, parsed)
+
+
+def place_of(problem: Problem, path: Path) -> str:
+    """`file:line`, or the file alone where it is about the whole of it."""
+    file = problem.file or path
+    return f"{file}:{problem.line}" if problem.line else str(file)
 
 
 def read_request(args: argparse.Namespace, spec: JobSpec) -> RestoreRequest:
