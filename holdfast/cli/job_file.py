@@ -12,6 +12,7 @@ from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
 from holdfast.node import derive_job_id
 from holdfast.runtime.catalog import Catalog
+from holdfast.runtime.jars import missing_jars
 from holdfast.spec.catalog import Catalog as Declarations
 from holdfast.spec.config import Problem
 from holdfast.spec.env import parse_job_id
@@ -112,7 +113,19 @@ def parse_text(text: JobText, path: Path, variables: list[str], catalog: Declara
     if text.problem is not None:
         return Parsed(None, [text.problem], text.notes)
     parsed = parse_job(text.text, name=path.name, variables=given, catalog=catalog)
+    missing = [_missing_jar(jar, text.text) for jar in missing_jars(_jars_of(parsed))]
+    if missing:
+        parsed = replace(parsed, spec=None, problems=[*parsed.problems, *missing])
     return replace(parsed, notes=[*text.notes, *parsed.notes])
+
+
+def _jars_of(parsed: Parsed) -> tuple[str, ...]:
+    return parsed.spec.env.jars if parsed.spec is not None else ()
+
+
+def _missing_jar(jar: str, text: str) -> Problem:
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if jar in line)
+    return Problem(next(lines, None), f"env: jars: there is no file {jar} on this machine")
 
 
 def read_job_text(path: Path) -> JobText:

@@ -22,6 +22,7 @@ from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import Gateway
 from holdfast.runtime.task_processes import TaskProcesses
+from holdfast.runtime.jars import expect_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +89,7 @@ class SparkHost:
         self._canceled: set[str] = set()
         self.processes = TaskProcesses.of(settings.master, settings.scratch_folder)
         """Executors without Spark, where the master is local: who has no transforms need not wait for a JVM."""
+        self._added_jars: set[str] = set()
 
     def session(self) -> SparkSession:
         """The session, started if this is the first need of it."""
@@ -97,6 +99,22 @@ class SparkHost:
             spark = self._spark
             assert spark is not None
         self._apply_group(spark)
+        return spark
+
+    def session_with(self, jars: Sequence[str]) -> SparkSession:
+        """The session, with more jars on the class path of this thread and of the executors."""
+        spark = self.session()
+        with self._lock:
+            late = [jar for jar in jars if jar not in self._settings.jars]
+            fresh = [jar for jar in late if jar not in self._added_jars]
+            expect_jars(fresh)
+            for jar in fresh:
+                spark.sql(f"ADD JAR '{jar}'")
+                self._added_jars.add(jar)
+        if late:
+            inside: Any = spark
+            loader = inside._jsparkSession.sharedState().jarClassLoader()
+            inside._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
         return spark
 
     def begin(self) -> None:
@@ -186,6 +204,7 @@ class SparkHost:
     def _start(self) -> None:
         if self._stopped:
             raise Canceled("Cannot start Spark: it was stopped.")
+        expect_jars(self._settings.jars)
         scratch = self._scratch()
         gateway = self._gateway = Gateway(self._settings, scratch)
         try:

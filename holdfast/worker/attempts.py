@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.checkpoint.chain import Chain, ChainMoved
 from holdfast.decide.restore import RestoreRequest
@@ -57,7 +58,8 @@ def run_attempt(
     job_id: str, env: Env, spec: Pipeline, request: RestoreRequest, outside: WorkerOutside
 ) -> Ended:
     """Raises what went wrong; Canceled when it was asked to end at once; ChainMoved when another took over."""
-    pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock)
+    session = partial(outside.host.session_with, env.jars)
+    pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock, session)
     outside.stop.on_now(pipeline.close)
     try:
         return _run_opened(pipeline, request, outside)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from holdfast.checkpoint.chain import Chain
 from holdfast.decide.restore import RestoreRequest, request_of
 from holdfast.model.jobs import JobSpec
@@ -48,7 +50,10 @@ def find_starts(
     for pipeline_spec in spec.pipelines:
         if pipeline_spec.id not in requests:
             continue
-        pipeline = build_pipeline(job_id, spec.env, pipeline_spec, outside.catalog, outside.clock)
+        session = partial(outside.host.session_with, spec.env.jars)
+        pipeline = build_pipeline(
+            job_id, spec.env, pipeline_spec, outside.catalog, outside.clock, session
+        )
         path = DataPath(pipeline, outside.host)
         try:
             chain = Chain(outside.files, job_id, pipeline_spec.id)

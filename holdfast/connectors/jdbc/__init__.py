@@ -7,24 +7,18 @@ from typing import Any
 
 from holdfast.connectors.base import Connector, Context
 from holdfast.connectors.jdbc.checks import check_sink, check_source
-from holdfast.connectors.jdbc.dialects.registry import find_dialect
+from holdfast.connectors.jdbc.dialects.registry import find_dialect, is_native
 from holdfast.connectors.jdbc.options import SinkOptions, SourceOptions
 from holdfast.connectors.jdbc.sink import JdbcSink, promise_of
 from holdfast.connectors.jdbc.source import JdbcSource
+from holdfast.connectors.jdbc.through_spark.sink import SparkJdbcSink
+from holdfast.connectors.jdbc.through_spark.source import SparkJdbcSource
 from holdfast.connectors.jdbc.url import parse_url, url_kind
-from holdfast.model.errors import ConfigError
-
-
-def _kind_of(options: SourceOptions | SinkOptions) -> str:
-    return (options.dialect or url_kind(options.url)).lower()
 
 
 def _parts(options: SourceOptions | SinkOptions) -> tuple[Any, Any]:
-    dialect = find_dialect(_kind_of(options))
-    if dialect is None:
-        raise ConfigError(
-            f"Cannot open connector 'Jdbc': there is no dialect for jdbc:{url_kind(options.url)}."
-        )
+    dialect = find_dialect(options.dialect or url_kind(options.url))
+    assert dialect is not None, "asked before"
     connect_ms = min(options.connection_check_timeout_sec * 1000, options.connect_timeout_ms)
     endpoint = parse_url(
         options.url,
@@ -37,10 +31,14 @@ def _parts(options: SourceOptions | SinkOptions) -> tuple[Any, Any]:
 
 
 def _create_source(options: SourceOptions, context: Context) -> Any:
+    if not is_native(options.url, options.dialect):
+        return SparkJdbcSource(options, context)
     return JdbcSource(options, context, *_parts(options))
 
 
 def _create_sink(options: SinkOptions, context: Context) -> Any:
+    if not is_native(options.url, options.dialect):
+        return SparkJdbcSink(options, context)
     return JdbcSink(options, context, *_parts(options))
 
 
