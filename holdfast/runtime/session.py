@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
-from holdfast.runtime.gateway import Gateway
+from holdfast.runtime.gateway import UTC, Gateway
 from holdfast.runtime.task_processes import TaskProcesses
 from holdfast.runtime.jars import expect_jars
 
@@ -261,6 +261,7 @@ class SparkHost:
             "spark.app.name": self._settings.app_name,
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.executor.extraJavaOptions": UTC,
             **_CONF,
         }
         if self._settings.jars:

@@ -116,6 +116,7 @@ class Database:
     @contextmanager
     def connect(self, action: str) -> Iterator[Connection]:
         """A connection in autocommit for one piece of work; what the driver says becomes `Cannot <action> …`."""
+        self.spark()  # Whoever starts it imports PySpark in another thread, which two must not do at once.
         with self.told("connect"):
             opened = self._connect()
         with self._lock:
@@ -160,6 +161,11 @@ class Database:
                 return DriverMissing(
                     f"{where}: Spark has no JDBC driver {self.place.driver}."
                     " Name its jar by `jars` in env, and check the class in `driver`."
+                )
+            if "could not open a JDBC connection" in said:
+                return Terminal(
+                    f"{where}: the JDBC driver {self.place.driver} takes no such url."
+                    " Check url and driver."
                 )
             if "SQL" in name and "Exception" in name and hasattr(cause, "getSQLState"):
                 said = self.place.without_secrets(" ".join(said.split())).rstrip(".")
@@ -206,6 +212,18 @@ class Connection:
             return int(statement.getUpdateCount())
         finally:
             statement.close()
+
+    def execute_unless(self, is_there: Callable[[], bool], sql: str) -> None:
+        """Make something that another may make at the same moment: who comes second finds it there."""
+        from py4j.protocol import Py4JJavaError
+
+        if is_there():
+            return
+        try:
+            self.execute(sql)
+        except Py4JJavaError:
+            if not is_there():
+                raise
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -28,10 +28,13 @@ _COLUMNS = (
 
 
 def ensure_ledger(connection: Connection, target: Named) -> None:
-    """Beside the target. Nothing is said in SQL of what to do when two make it at once: the second fails, once."""
-    if connection.find_table(target.beside(LEDGER).path) is None:
-        name = _ledger_sql(connection, target)
-        connection.execute(f"CREATE TABLE {name} ({_COLUMNS})")
+    """Beside the target."""
+
+    def is_there() -> bool:
+        return connection.find_table(target.beside(LEDGER).path) is not None
+
+    name = _ledger_sql(connection, target)
+    connection.execute_unless(is_there, f"CREATE TABLE {name} ({_COLUMNS})")
 
 
 def publish(connection: Connection, place: Place, owner: Owner, token: Token) -> None:
@@ -39,7 +42,7 @@ def publish(connection: Connection, place: Place, owner: Owner, token: Token) ->
     stages = stages_of(token)
     if not stages:
         return
-    first = _named(connection, min(stage.target for stage in stages))
+    first = connection.find_table(min(stage.target for stage in stages))
     if first is None:
         raise StageLost(
             f"Cannot publish to '{stages[0].target}' at {place}: the table is gone. Restore it from a"
@@ -76,12 +79,15 @@ def discard(connection: Connection, owner: Owner, claim: Claim) -> None:
 
 
 def _ensure_row(connection: Connection, ledger: str, owner: Owner) -> None:
-    if not connection.fetch(f"SELECT epoch FROM {ledger} WHERE {_own_row(owner)}"):
-        values = f"{_text(owner.job_id)}, {owner.pipeline_id}, {_text(owner.location)}, {_text(owner.lineage)}"
-        connection.execute(
-            f"INSERT INTO {ledger} (job_id, pipeline_id, location, lineage, epoch, token)"
-            f" VALUES ({values}, 0, NULL)"
-        )
+    def is_there() -> bool:
+        return bool(connection.fetch(f"SELECT epoch FROM {ledger} WHERE {_own_row(owner)}"))
+
+    own = f"{_text(owner.job_id)}, {owner.pipeline_id}, {_text(owner.location)}, {_text(owner.lineage)}"
+    connection.execute_unless(
+        is_there,
+        f"INSERT INTO {ledger} (job_id, pipeline_id, location, lineage, epoch, token)"
+        f" VALUES ({own}, 0, NULL)",
+    )
 
 
 def _are_there(
@@ -104,31 +110,50 @@ def _are_there(
 
 def _move(connection: Connection, stage: Stage) -> None:
     """Of each key only the last change was staged: what is there of it goes, and what it is now comes."""
-    source, target = _stage_table(connection, stage), _named(connection, stage.target)
+    source, target = _stage_table(connection, stage), connection.find_table(stage.target)
     assert source is not None
     assert target is not None
     staged, table = connection.sql_name(source), connection.sql_name(target)
-    names = [c.name for c in connection.columns(source) if c.name not in (KIND, SEQUENCE)]
+    wanted = {column.name: column.sql_type for column in connection.columns(target)}
+    staged_as = {column.name: column.sql_type for column in connection.columns(source)}
+    names = [name for name in staged_as if name not in (KIND, SEQUENCE)]
     columns = ", ".join(map(connection.quote, names))
+    values = ", ".join(_value(connection.quote(name), wanted[name]) for name in names)
     if stage.keys:
-        same = " AND ".join(f"s.{q} = {table}.{q}" for q in map(connection.quote, stage.keys))
+        same = " AND ".join(
+            f"{_key(f's.{connection.quote(key)}', staged_as[key], wanted[key])}"
+            f" = {table}.{connection.quote(key)}"
+            for key in stage.keys
+        )
         connection.execute(
             f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {staged} s WHERE {same})"
         )
     kinds = ", ".join(map(str, INSERTS))
     connection.execute(
-        f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {staged}"
+        f"INSERT INTO {table} ({columns}) SELECT {values} FROM {staged}"
         f" WHERE {connection.quote(KIND)} IN ({kinds})"
     )
 
 
+def _value(name: str, wanted: str) -> str:
+    """A staged value as the target takes it. No cast of texts: it would cut off what is too long, in silence."""
+    is_time = wanted.upper().startswith("TIME") and not wanted.upper().startswith("TIMESTAMP")
+    return f"CAST(CAST({name} AS VARCHAR(32)) AS {wanted})" if is_time else name
+
+
+def _key(name: str, staged_as: str, wanted: str) -> str:
+    return name if staged_as == wanted else f"CAST({name} AS {wanted})"
+
+
 def _drop(connection: Connection, table: Named | None) -> None:
-    if table is not None:
-        connection.execute(f"DROP TABLE {connection.sql_name(table)}")
+    """Gone is gone, whoever did it."""
+    if table is None:
+        return
 
+    def is_gone() -> bool:
+        return connection.find_table(table.path) is None
 
-def _named(connection: Connection, path: str) -> Named | None:
-    return connection.find_table(path)
+    connection.execute_unless(is_gone, f"DROP TABLE {connection.sql_name(table)}")
 
 
 def _stage_table(connection: Connection, stage: Stage) -> Named | None:

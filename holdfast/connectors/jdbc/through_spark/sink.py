@@ -133,7 +133,7 @@ def _for_stage(
 
 
 def _storable(column: Any, type_: pa.DataType) -> Any:
-    """Spark's writer knows no TIME: drivers take its text."""
+    """A TIME as text, as its column is staged."""
     return column.cast("string") if pa.types.is_time(type_) else column
 
 

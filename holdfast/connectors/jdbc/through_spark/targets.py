@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from holdfast.connectors.jdbc.options import SinkOptions
 from holdfast.connectors.jdbc.staging import KIND, SEQUENCE
 from holdfast.connectors.jdbc.targets import TargetRefused, cased, target_keys, target_path
 from holdfast.connectors.jdbc.through_spark.database import Connection, Database, Named
 from holdfast.connectors.jdbc.through_spark.types import column_sql
 from holdfast.model.errors import SinkRejected
-from holdfast.model.schema import Table
+from holdfast.model.schema import Column, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class SparkTarget:
     named: Named
     columns: tuple[str, ...]
     """The upstream columns as the database calls them, in upstream order."""
-    sql_types: tuple[str, ...]
+    stage_types: tuple[str, ...]
     merge_keys: tuple[str, ...]
     """The key to merge by; empty where rows only insert."""
 
@@ -29,7 +31,7 @@ class SparkTarget:
         return self.named.path
 
     def create_stage_sql(self, connection: Connection, stage: Named) -> str:
-        pairs = zip(self.columns, self.sql_types, strict=True)
+        pairs = zip(self.columns, self.stage_types, strict=True)
         columns = [f"{connection.quote(name)} {sql_type}" for name, sql_type in pairs]
         columns += [
             f"{connection.quote(KIND)} INTEGER",
@@ -63,7 +65,21 @@ def find_target(
 
     columns = tuple(found(cased(options, name)) for name in table.column_names)
     keys = tuple(map(found, target_keys(options, table))) if options.enable_upsert else ()
-    return SparkTarget(named, columns, tuple(known[name].sql_type for name in columns), keys)
+    types = tuple(
+        _text_sql(database) if _is_staged_as_text(column) else known[name].sql_type
+        for column, name in zip(table.columns, columns, strict=True)
+    )
+    return SparkTarget(named, columns, types, keys)
+
+
+def _is_staged_as_text(column: Column) -> bool:
+    """Spark's writer knows no TIME. And it calls every NULL of a text by one type, which must then be the column's."""
+    return bool(pa.types.is_time(column.type) or pa.types.is_string(column.type))
+
+
+def _text_sql(database: Database) -> str:
+    text = Column("text", pa.string())
+    return column_sql(database.spark(), database.place.url, text, is_key=False)
 
 
 def apply_save_modes(
