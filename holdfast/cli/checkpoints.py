@@ -8,20 +8,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from holdfast.cli.job_file import resolve_job_id
+from holdfast.cli.job_file import add_job_name, resolve_job_id
 from holdfast.node import Node, StoredCheckpoint
 
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("checkpoints", help="list what is kept of a job")
-    parser.add_argument("job", help="a job id, or a job file")
+    add_job_name(parser)
     parser.add_argument("--json", action="store_true", help="print whole checkpoints as JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, out: TextIO) -> int:
     node = Node(args.data)
-    job_id = resolve_job_id(args.job)
+    job_id = resolve_job_id(args.job, args.variable)
     found = node.checkpoints(job_id)
     savepoints = node.savepoints(job_id)
     if args.json:

@@ -39,6 +39,20 @@ class JobFile:
 def add_job_arguments(parser: argparse.ArgumentParser) -> None:
     """What every command takes that reads a job file."""
     parser.add_argument("job", type=Path, help="the job file (.conf, .json, .sql)")
+    add_variables(parser)
+    parser.add_argument(
+        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
+    )
+    parser.add_argument("--name", help="overrides job.name")
+
+
+def add_job_name(parser: argparse.ArgumentParser) -> None:
+    """What every command takes that asks about a job."""
+    parser.add_argument("job", help="a job id, or a job file")
+    add_variables(parser)
+
+
+def add_variables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-i",
         "--variable",
@@ -47,10 +61,6 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="fills ${NAME} in the job file; may be repeated",
     )
-    parser.add_argument(
-        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
-    )
-    parser.add_argument("--name", help="overrides job.name")
 
 
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -172,10 +182,10 @@ def parse_variables(given: list[str]) -> Mapping[str, str]:
     return found
 
 
-def resolve_job_id(job: str) -> str:
+def resolve_job_id(job: str, variables: list[str]) -> str:
     """A job id, or that of a job file that exists (with the name it gives itself)."""
     path = Path(job)
     if not path.is_file():
         return _read_job_id(job)
-    args = argparse.Namespace(job=path, variable=[], job_id=None, name=None)
+    args = argparse.Namespace(job=path, variable=variables, job_id=None, name=None)
     return read_job_file(args, Catalog()).job_id

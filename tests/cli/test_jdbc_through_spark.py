@@ -65,7 +65,7 @@ def test_a_copy_that_is_killed_again_and_again_holds_each_row_once(shell: Shell)
 
     assert ended.code == 0, ended.err
     assert "goes on from checkpoint" in ended.err
-    sums = 'count(*), sum(t."twice") - 2 * sum(t."id")'
+    sums = 'count(*) c, sum(t."twice") - 2 * sum(t."id") d'
     asked = json.dumps(f'select {sums} from "copy" t')
     shell.write(
         "env { job.mode = BATCH, job.id = ask }"

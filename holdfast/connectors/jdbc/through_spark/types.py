@@ -90,9 +90,9 @@ def _by_spark(spark: Any, url: str, type_: pa.DataType) -> str | None:
     jvm = spark._jvm
     wanted = from_arrow_type(type_, prefer_timestamp_ntz=True)
     java_type = spark._jsparkSession.parseDataType(wanted.json())
-    utils = jvm.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
+    writer = jvm.org.apache.spark.sql.execution.datasources.jdbc.JdbcUtils
     dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url)
-    for found in (dialect.getJDBCType(java_type), utils.getCommonJDBCType(java_type)):
+    for found in (dialect.getJDBCType(java_type), writer.getCommonJDBCType(java_type)):
         if found.isDefined():
             return str(found.get().databaseTypeDefinition())
     return None
