@@ -16,7 +16,7 @@ class JarMissing(ConfigError):
 
 def missing_jars(jars: Sequence[str]) -> list[str]:
     """Those of this machine's files that are not there."""
-    return [jar for jar in jars if _is_local(jar) and not Path(_path(jar)).is_file()]
+    return [jar for jar in jars if is_local(jar) and not Path(path_of(jar)).is_file()]
 
 
 def expect_jars(jars: Sequence[str]) -> None:
@@ -27,9 +27,10 @@ def expect_jars(jars: Sequence[str]) -> None:
         )
 
 
-def _is_local(jar: str) -> bool:
+def is_local(jar: str) -> bool:
+    """Whether it is a file of this machine."""
     return "://" not in jar or jar.startswith("file://")
 
 
-def _path(jar: str) -> str:
+def path_of(jar: str) -> str:
     return jar.removeprefix("file://").removeprefix("file:")

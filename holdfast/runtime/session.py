@@ -23,6 +23,7 @@ from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import UTC, Gateway
 from holdfast.runtime.task_processes import TaskProcesses
 from holdfast.runtime.jars import expect_jars
+from holdfast.runtime.jars import expect_jars, is_local, path_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,18 +105,24 @@ class SparkHost:
     def session_with(self, jars: Sequence[str]) -> SparkSession:
         """The session, with more jars on the class path of this thread and of the executors."""
         spark = self.session()
-        with self._lock:
-            late = [jar for jar in jars if jar not in self._settings.jars]
-            fresh = [jar for jar in late if jar not in self._added_jars]
-            expect_jars(fresh)
-            for jar in fresh:
-                spark.sql(f"ADD JAR '{jar}'")
-                self._added_jars.add(jar)
+        late = [jar for jar in jars if jar not in self._settings.jars]
         if late:
             inside: Any = spark
             loader = inside._jsparkSession.sharedState().jarClassLoader()
+            with self._lock:
+                self._add_jars(inside, loader, [jar for jar in late if jar not in self._added_jars])
             inside._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
         return spark
+
+    def _add_jars(self, inside: Any, loader: Any, jars: Sequence[str]) -> None:
+        expect_jars(jars)
+        for jar in jars:
+            inside.sparkContext._jsc.addJar(jar)
+            if is_local(jar):
+                loader.addURL(inside._jvm.java.io.File(path_of(jar)).toURI().toURL())
+            else:
+                loader.addURL(inside._jvm.java.net.URI(jar).toURL())
+            self._added_jars.add(jar)
 
     def begin(self) -> None:
         """Start the session in the background, with a first query: there is work for it, but not yet."""

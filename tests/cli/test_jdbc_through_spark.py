@@ -46,6 +46,7 @@ def newest(shell: Shell) -> int:
     return max((int(child.name) for child in chain.glob("[0-9]*")), default=0)
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_killed_holds_each_row_once(shell: Shell) -> None:
     fill(shell)
     source = derby(shell.folder, "plugin_output = it, table_path = orders, split.size = 1000,"
