@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.connectors.base import no_spark
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import UTC, Gateway
@@ -70,6 +71,24 @@ class _Thread(threading.local):
 
     group: str | None = None
     applied: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInDriver:
+    """What connectors get to ask for the session. On executors, where it travels with them, there is none."""
+
+    host: SparkHost
+    jars: tuple[str, ...]
+
+    def __call__(self) -> SparkSession:
+        return self.host.session_with(self.jars)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_on_executor, ())
+
+
+def _on_executor() -> Callable[[], SparkSession]:
+    return no_spark
 
 
 class SparkHost:

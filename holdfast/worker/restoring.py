@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from holdfast.checkpoint.chain import Chain
 from holdfast.decide.restore import RestoreRequest, request_of
 from holdfast.model.jobs import JobSpec
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.open_pipeline import build_pipeline
 from holdfast.runtime.restore import RestoreStopped, Start, find_start
+from holdfast.runtime.session import SessionInDriver
 from holdfast.worker.attempts import WorkerOutside
 
 
@@ -50,7 +49,7 @@ def find_starts(
     for pipeline_spec in spec.pipelines:
         if pipeline_spec.id not in requests:
             continue
-        session = partial(outside.host.session_with, spec.env.jars)
+        session = SessionInDriver(outside.host, spec.env.jars)
         pipeline = build_pipeline(
             job_id, spec.env, pipeline_spec, outside.catalog, outside.clock, session
         )

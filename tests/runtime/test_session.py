@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -21,8 +22,8 @@ from holdfast.outside.clock import RealClock
 from holdfast.outside.processes import launch
 from holdfast.runtime.carried import restore_error
 from holdfast.runtime.jars import JarMissing
-from holdfast.runtime.session import SparkHost, SparkSettings
 from tests.runtime.watching import is_alive, wait_for
+from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
 
 pytestmark = pytest.mark.spark
 
@@ -65,6 +66,13 @@ def test_a_jar_that_comes_later_is_on_the_class_path_of_every_thread(
     assert look([str(jar)]).endswith("held/here.txt")
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(look, [str(jar)]).result().endswith("held/here.txt")
+
+
+def test_what_asks_for_the_session_travels_and_finds_none_there() -> None:
+    asks = SessionInDriver(SparkHost(SparkSettings()), ())
+
+    with pytest.raises(AssertionError, match="nothing here runs on Spark"):
+        pickle.loads(pickle.dumps(asks))()
 
 
 def test_a_jar_that_is_not_there_is_one_message(host: SparkHost) -> None:
@@ -162,7 +170,7 @@ import os, pathlib, sys
 import threading, time
 from holdfast.outside.processes import run
 from holdfast.runtime.jars import JarMissing
-from holdfast.runtime.session import SparkHost, SparkSettings
+from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
 host = SparkHost(SparkSettings(master="local[2]", scratch_folder=pathlib.Path(sys.argv[2])))
 pids = host.run_tasks(lambda work, _: (os.getpid(), os.getppid()), [1])[0]
 jvm = run(["ps", "-o", "ppid=", "-p", str(pids[1])], timeout_ms=10000).out.strip()

@@ -54,7 +54,10 @@ SOURCE = Connector(
         "Bounded: the last split ends at the largest key that is there when the table is begun. A restart goes on"
         " at the split after the last committed one. Rows are read once each as long as keys do not change while"
         " the job runs; each split is one consistent read, the whole is not. A table without key is cut by physical"
-        " place (PostgreSQL), where rows that are updated meanwhile may move, or is read in one split."
+        " place (PostgreSQL), where rows that are updated meanwhile may move, or is read in one split.\n\n"
+        "Through Spark (a url of any other kind: name its class in `driver`, its jar by `jars` in env) a table is cut"
+        " into `partition_num` ranges of `partition_column`, or as many as `split.size` makes, by numbers, dates and"
+        " timestamps; without such a column it is one split. It is counted once, when it is begun."
     ),
 )
 SINK = Connector(
@@ -66,11 +69,14 @@ SINK = Connector(
     guarantee=promise_of,
     doc=(
         "Writes to PostgreSQL, MySQL, MariaDB and SQLite by columns (COPY, LOAD DATA), or runs a statement of"
-        " your own for each row.\n\n"
+        " your own for each row; to any other database through Spark and a JDBC driver.\n\n"
         "With `is_exactly_once`, rows are staged in tables beside the target and published with the checkpoint:"
         " exactly once. Upserts by key without it are effectively once, and visible before their checkpoint."
         " Plain appends without it are at least once. What was published is not taken back when a job is"
-        " restored from an older checkpoint."
+        " restored from an older checkpoint.\n\n"
+        "Through Spark (a url of any other kind: name its class in `driver`, its jar by `jars` in env) rows are always"
+        " staged and published exactly once; of statements of your own, INSERT INTO t (a, b) VALUES (?, ?) can be"
+        " taken. What is created there has the types of Spark's dialect for the url."
     ),
 )
 __all__: Sequence[str] = ("SINK", "SOURCE")

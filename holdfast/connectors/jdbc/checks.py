@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.connectors.jdbc.dialects.registry import is_native, native_kinds
 from holdfast.connectors.jdbc.options import SinkOptions, SourceOptions, TableOptions
+from holdfast.connectors.jdbc.through_spark.inserting import parse_insert
 from holdfast.connectors.jdbc.url import NO_URL, parse_url, url_is_sound, url_kind
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobMode
@@ -61,10 +62,11 @@ def _driver_problems(options: SourceOptions | SinkOptions) -> list[str]:
             f"jdbc:{kind} is read and written by Spark with a JDBC driver: name its class in driver,"
             f" and its jar by jars in env (without one there are {', '.join(native_kinds())})"
         )
-    if isinstance(options, SinkOptions) and options.query is not None:
+    query = options.query if isinstance(options, SinkOptions) else None
+    if query is not None and parse_insert(query) is None:
         found.append(
-            f"a query of your own cannot be run for each row on jdbc:{kind};"
-            " set generate_sink_sql = true with table"
+            f"on jdbc:{kind} a query can only be INSERT INTO <table> (<columns>) VALUES (?, …);"
+            " write so, or set generate_sink_sql = true with table"
         )
     return found
 

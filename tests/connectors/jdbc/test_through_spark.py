@@ -20,7 +20,8 @@ from holdfast.connectors.jdbc import SINK, SOURCE
 from holdfast.connectors.jdbc.relations import TableMissing
 from holdfast.connectors.jdbc.sink import promise_of
 from holdfast.connectors.jdbc.through_spark.database import Database, DriverMissing, Place
-from holdfast.model.errors import HoldfastError, Terminal
+from holdfast.connectors.jdbc.through_spark.inserting import parse_insert
+from holdfast.model.errors import HoldfastError, SinkRejected, Terminal
 from holdfast.model.schema import KIND_COLUMN, Column, RowKind, Table
 from holdfast.testing.builders import a_context, a_scope, a_token, options_of
 from holdfast.testing.sink_contract import SINK_RULES, SinkCase
@@ -240,3 +241,37 @@ def test_what_cannot_be_read_is_one_message(
     assert said in str(told.value)
     assert "hunter2" not in str(told.value)
     assert "\n" not in str(told.value)
+
+
+def test_an_insert_of_the_jobs_own_is_staged_too(derby: Derby) -> None:
+    derby.execute("CREATE TABLE t (n bigint, other varchar(9) default 'x', name varchar(9))")
+
+    staged_once(
+        derby,
+        pa.table({"id": [1, 2], "title": ["a", None]}),
+        generate_sink_sql=False,
+        query="insert into t (n, name) values (?, ?)",
+    )
+
+    assert derby.rows("SELECT * FROM t ORDER BY n") == [("1", "x", "a"), ("2", "x", None)]
+
+
+def test_an_insert_with_too_few_columns_is_refused(derby: Derby) -> None:
+    derby.execute("CREATE TABLE t (n bigint)")
+
+    with pytest.raises(
+        SinkRejected, match=r"takes 1 values for 1 columns, and table 'src\.t' has 2"
+    ):
+        staged_once(derby, pa.table({"id": [1], "title": ["a"]}), query="INSERT INTO t VALUES (?);")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "update t set a = ? where b = ?",
+        "insert into t values (?, upper(?))",
+        "insert into t select ?",
+    ],
+)
+def test_other_statements_are_not_taken_for_an_insert(query: str) -> None:
+    assert parse_insert(query) is None

@@ -10,6 +10,7 @@ from holdfast.connectors.jdbc.options import SinkOptions
 from holdfast.connectors.jdbc.staging import KIND, SEQUENCE
 from holdfast.connectors.jdbc.targets import TargetRefused, cased, target_keys, target_path
 from holdfast.connectors.jdbc.through_spark.database import Connection, Database, Named
+from holdfast.connectors.jdbc.through_spark.inserting import parse_insert
 from holdfast.connectors.jdbc.through_spark.types import column_sql
 from holdfast.model.errors import SinkRejected
 from holdfast.model.schema import Column, Table
@@ -44,7 +45,8 @@ def find_target(
     connection: Connection, database: Database, options: SinkOptions, table: Table
 ) -> SparkTarget:
     """The target as the database has it now. Names match whatever their case, as in SQL without quotes."""
-    path = target_path(options, table, has_schemas=True)
+    insert = parse_insert(options.query) if options.query else None
+    path = insert.table if insert else target_path(options, table, has_schemas=True)
     named = connection.find_table(path)
     if named is None:
         raise TargetRefused(
@@ -63,8 +65,19 @@ def find_target(
             )
         return own
 
-    columns = tuple(found(cased(options, name)) for name in table.column_names)
-    keys = tuple(map(found, target_keys(options, table))) if options.enable_upsert else ()
+    if insert:
+        names = insert.columns or tuple(known)
+        if len(names) != len(table.columns) or insert.values_count != len(names):
+            raise SinkRejected(
+                f"Cannot write to table '{path}' at {database.place}: the query takes {insert.values_count}"
+                f" values for {len(names)} columns, and table '{table.path}' has {len(table.columns)}."
+                " Name a ? for each column, or leave columns out by a transform."
+            )
+    else:
+        names = tuple(cased(options, name) for name in table.column_names)
+    columns = tuple(map(found, names))
+    upserts = options.enable_upsert and not insert
+    keys = tuple(map(found, target_keys(options, table))) if upserts else ()
     types = tuple(
         _text_sql(database) if _is_staged_as_text(column) else known[name].sql_type
         for column, name in zip(table.columns, columns, strict=True)
@@ -85,7 +98,9 @@ def _text_sql(database: Database) -> str:
 def apply_save_modes(
     connection: Connection, database: Database, options: SinkOptions, table: Table
 ) -> None:
-    """Bring the target of one upstream table into the shape that the job asks for."""
+    """Bring the target of one upstream table into the shape that the job asks for; that of a query stays as it is."""
+    if options.query:
+        return
     path = target_path(options, table, has_schemas=True)
     named = connection.find_table(path)
     mode = options.schema_save_mode
