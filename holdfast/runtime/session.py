@@ -22,9 +22,8 @@ from holdfast.connectors.base import no_spark
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import UTC, Gateway
-from holdfast.runtime.task_processes import TaskProcesses
-from holdfast.runtime.jars import expect_jars
 from holdfast.runtime.jars import expect_jars, is_local, path_of
+from holdfast.runtime.task_processes import TaskProcesses
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,8 +22,8 @@ from holdfast.outside.clock import RealClock
 from holdfast.outside.processes import launch
 from holdfast.runtime.carried import restore_error
 from holdfast.runtime.jars import JarMissing
-from tests.runtime.watching import is_alive, wait_for
 from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
+from tests.runtime.watching import is_alive, wait_for
 
 pytestmark = pytest.mark.spark
 
