@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.cli.job_file import parse_text, read_job_text
+from holdfast.cli.job_file import parse_text, place_of, read_job_text
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
 from holdfast.spec.catalog import Catalog
@@ -50,8 +50,7 @@ class CheckedFile:
         return self.parsed.spec
 
     def _told(self, problem: Problem, said: str) -> str:
-        file = problem.file or self.path
-        return f"{file}:{problem.line}: {said}" if problem.line else f"{file}: {said}"
+        return f"{place_of(problem, self.path)}: {said}"
 
 
 def add_checked_file(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,9 @@ from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
 from holdfast.node import derive_job_id
 from holdfast.runtime.catalog import Catalog
+from holdfast.runtime.jars import missing_jars
 from holdfast.spec.catalog import Catalog as Declarations
+from holdfast.spec.config import Problem
 from holdfast.spec.env import parse_job_id
 from holdfast.spec.includes import JobText, as_it_is, include_files
 from holdfast.spec.parse import Parsed, parse_job
@@ -37,6 +39,20 @@ class JobFile:
 def add_job_arguments(parser: argparse.ArgumentParser) -> None:
     """What every command takes that reads a job file."""
     parser.add_argument("job", type=Path, help="the job file (.conf, .json, .sql)")
+    add_variables(parser)
+    parser.add_argument(
+        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
+    )
+    parser.add_argument("--name", help="overrides job.name")
+
+
+def add_job_name(parser: argparse.ArgumentParser) -> None:
+    """What every command takes that asks about a job."""
+    parser.add_argument("job", help="a job id, or a job file")
+    add_variables(parser)
+
+
+def add_variables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-i",
         "--variable",
@@ -45,10 +61,6 @@ def add_job_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="fills ${NAME} in the job file; may be repeated",
     )
-    parser.add_argument(
-        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
-    )
-    parser.add_argument("--name", help="overrides job.name")
 
 
 def add_restore_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +83,7 @@ def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
         notes=[text.located(note) for note in parsed.notes],
     )
     if parsed.spec is None:
-        places = [f"  {p.file or args.job}:{p.line or 1}: {p.said}" for p in parsed.problems]
+        places = [f"  {place_of(p, args.job)}: {p.said}" for p in parsed.problems]
         what = "1 problem. Mend it" if len(places) == 1 else f"{len(places)} problems. Mend them"
         problems = "\n".join(places)
         raise JobFileWrong(f"Cannot run {args.job}: it has {what} and run it again.\n{problems}")
@@ -80,6 +92,12 @@ def read_job_file(args: argparse.Namespace, catalog: Catalog) -> JobFile:
         spec = replace(spec, env=replace(spec.env, job_name=args.name))
     given = _read_job_id(args.job_id) if args.job_id else spec.env.job_id
     return JobFile(args.job, given or derive_job_id(args.job, spec.env.job_name), spec, parsed)
+
+
+def place_of(problem: Problem, path: Path) -> str:
+    """`file:line`, or the file alone where it is about the whole of it."""
+    file = problem.file or path
+    return f"{file}:{problem.line}" if problem.line else str(file)
 
 
 def read_request(args: argparse.Namespace, spec: JobSpec) -> RestoreRequest:
@@ -105,7 +123,19 @@ def parse_text(text: JobText, path: Path, variables: list[str], catalog: Declara
     if text.problem is not None:
         return Parsed(None, [text.problem], text.notes)
     parsed = parse_job(text.text, name=path.name, variables=given, catalog=catalog)
+    missing = [_missing_jar(jar, text.text) for jar in missing_jars(_jars_of(parsed))]
+    if missing:
+        parsed = replace(parsed, spec=None, problems=[*parsed.problems, *missing])
     return replace(parsed, notes=[*text.notes, *parsed.notes])
+
+
+def _jars_of(parsed: Parsed) -> tuple[str, ...]:
+    return parsed.spec.env.jars if parsed.spec is not None else ()
+
+
+def _missing_jar(jar: str, text: str) -> Problem:
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if jar in line)
+    return Problem(next(lines, None), f"env: jars: there is no file {jar} on this machine")
 
 
 def read_job_text(path: Path) -> JobText:
@@ -152,10 +182,10 @@ def parse_variables(given: list[str]) -> Mapping[str, str]:
     return found
 
 
-def resolve_job_id(job: str) -> str:
+def resolve_job_id(job: str, variables: list[str]) -> str:
     """A job id, or that of a job file that exists (with the name it gives itself)."""
     path = Path(job)
     if not path.is_file():
         return _read_job_id(job)
-    args = argparse.Namespace(job=path, variable=[], job_id=None, name=None)
+    args = argparse.Namespace(job=path, variable=variables, job_id=None, name=None)
     return read_job_file(args, Catalog()).job_id

@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
-from holdfast.cli.job_file import resolve_job_id
+from holdfast.cli.job_file import add_job_name, resolve_job_id
 from holdfast.node import Node
 
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("savepoint", help="keep where a job stands, until you delete it")
-    parser.add_argument("job", help="a job id, or a job file")
+    add_job_name(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace, out: TextIO) -> int:
     node = Node(args.data)
-    savepoint = node.savepoint(resolve_job_id(args.job))
+    savepoint = node.savepoint(resolve_job_id(args.job, args.variable))
     held = ", ".join(f"{id_}/{c.number}" for id_, c in sorted(savepoint.checkpoints.items()))
     out.write(f"{savepoint.path}\n")
     out.write(f"  holds checkpoint {held} of job {savepoint.job_id}\n")

@@ -39,6 +39,10 @@ class Guarantee(Enum):
     NONE = "no guarantee"
 
 
+def no_spark() -> SparkSession:
+    raise AssertionError("nothing here runs on Spark")
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """Where a connector finds itself: handed to the factories below."""
@@ -52,6 +56,8 @@ class Context:
     clock: Clock
     name_in_plan: str = ""
     """`plugin_output` of a source, for messages."""
+    spark: Callable[[], SparkSession] = no_spark
+    """This process's session, started at first need. In the driver only, for systems that Spark alone speaks to."""
 
 
 # ---------------------------------------------------------------------------------------------- source
@@ -199,9 +205,14 @@ class SourceBase:
 
 
 class FrameSource(Protocol):
-    """A source that Spark reads in the JVM (any JDBC driver): it gives a DataFrame for a plan instead."""
+    """A source that Spark reads in the JVM (any JDBC driver): it gives a DataFrame for a plan's tasks.
 
-    def frame(self, spark: SparkSession, table: str, tasks: Sequence[ReadTask]) -> DataFrame: ...
+    Its `read` is called in the driver alone, for small epochs, and it never travels to executors.
+    """
+
+    def frame(self, spark: SparkSession, table: str, tasks: Sequence[ReadTask]) -> DataFrame:
+        """Rows of one table, with its columns in their order; types that cast to the table's."""
+        ...
 
 
 def is_done(position: Position) -> bool:
@@ -360,6 +371,14 @@ class FinishingSink(Protocol):
         ...
 
 
+class FrameSink(Protocol):
+    """A sink that Spark writes in the JVM. Its `stage` is called in the driver alone, for small epochs."""
+
+    def stage_frame(self, scope: StageScope, table: Table, frame: DataFrame) -> JsonObject | None:
+        """As `stage`, for all rows of one table. The part has `"rows"`: how many there were."""
+        ...
+
+
 class ByteSink(Protocol):
     """A sink that takes that format. Used only where no transform stands between and the names agree."""
 
@@ -402,6 +421,7 @@ __all__ = [
     "Connector",
     "Context",
     "FinishingSink",
+    "FrameSink",
     "FrameSource",
     "Guarantee",
     "JobMode",

@@ -18,6 +18,16 @@ from holdfast.model.errors import (
 
 _MARK = "HOLDFAST-ERROR:"
 _OF_SPARK = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]\s*(.{1,2000}?)\s*SQLSTATE: (\w{5})", re.DOTALL)
+_OF_DRIVER = re.compile(
+    r"\b(?:[a-z]\w*\.)+(\w*SQL\w*Exception|BatchUpdateException): ([^\n]{1,1000})"
+)
+_REFUSALS = (
+    "SQLDataException",
+    "SQLFeatureNotSupportedException",
+    "SQLIntegrityConstraintViolationException",
+    "SQLInvalidAuthorizationSpecException",
+    "SQLSyntaxErrorException",
+)
 _KINDS: dict[str, type[HoldfastError]] = {
     kind.__name__: kind
     for kind in (PositionGone, SinkRejected, Terminal, Transient, OutcomeUnknown)
@@ -34,6 +44,12 @@ class RowNotComputed(Terminal):
     """A transform met a value that its expressions cannot take: the same row will fail again."""
 
     code = "row-not-computed"
+
+
+class DatabaseRefused(Terminal):
+    """A database that Spark reads or writes by JDBC refused a statement or a value."""
+
+    code = "database-refused"
 
 
 class CarriedError(RuntimeError):
@@ -58,7 +74,11 @@ def restore_error(error: BaseException) -> HoldfastError:
     text = str(error)
     found = re.search(f"{_MARK}(.*?){_MARK}", text, re.DOTALL)
     if not found:
-        return _of_row(text) or ExecutorFailed(f"Cannot run a task: {_last_line(text)}")
+        return (
+            _of_row(text)
+            or _of_database(text)
+            or ExecutorFailed(f"Cannot run a task: {_last_line(text)}")
+        )
     told = json.loads(found.group(1))
     restored = _KINDS[told["kind"]](told["said"])
     restored.code = told["code"]
@@ -77,6 +97,16 @@ def _of_row(text: str) -> RowNotComputed | None:
     if not state.startswith("22"):
         return None
     return RowNotComputed(f"Cannot compute a row ({condition}): {said}")
+
+
+def _of_database(text: str) -> HoldfastError | None:
+    """Where a JDBC driver failed inside Spark. Java's own classes say whether the same would come again."""
+    found = _OF_DRIVER.search(text)
+    if found is None:
+        return None
+    name, said = found.groups()
+    kind = DatabaseRefused if name in _REFUSALS else ExecutorFailed
+    return kind(f"Cannot run a Spark job: the database says: {said.strip().rstrip('.')}.")
 
 
 def _last_line(text: str) -> str:

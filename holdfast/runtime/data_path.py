@@ -34,7 +34,7 @@ class DataPath:
     def __init__(self, pipeline: OpenPipeline, host: SparkHost) -> None:
         self._pipeline = pipeline
         self._host = host
-        self._frames = Frames(pipeline, host, self._read) if pipeline.transforms else None
+        self._frames = Frames(pipeline, host, self._read) if pipeline.needs_frames else None
         self._tables: dict[str, dict[str, Table]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: dict[int, Future[Staged]] = {}

@@ -171,7 +171,9 @@ class Frames:
             if not tasks:
                 continue
             if hasattr(source, "frame"):
-                frame = source.frame(spark, table.path, tasks)
+                rows = source.frame(spark, table.path, tasks)
+                schema = _spark_schema(_arrow_schema(table, source.emits_kinds))
+                frame = rows.mapInArrow(_counter_of(table, meter), schema)
             else:
                 schema = _spark_schema(_arrow_schema(table, source.emits_kinds))
                 read = _reader_of(source, tasks, budget, meter)
@@ -202,11 +204,28 @@ class Frames:
                 "result string",
             )
             for index, flow in enumerate(flows)
+            if not hasattr(self._pipeline.sinks[flow.sink], "stage_frame")
         ]
-        if not jobs:
-            return []
-        rows = reduce(lambda one, other: one.unionAll(other), jobs).collect()
-        return [_part_from(json.loads(row.result)) for row in rows]
+        parts = [
+            self._stage_by_spark(flow, scope(flow.sink, index << 20))
+            for index, flow in enumerate(flows)
+            if hasattr(self._pipeline.sinks[flow.sink], "stage_frame")
+        ]
+        if jobs:
+            rows = reduce(lambda one, other: one.unionAll(other), jobs).collect()
+            parts += [_part_from(json.loads(row.result)) for row in rows]
+        return parts
+
+    def _stage_by_spark(self, flow: _Flow, scope: StageScope) -> SinkPart:
+        """A sink that writes from the JVM is handed the frame."""
+        sink: Any = self._pipeline.sinks[flow.sink]
+        count = self._host.session().sparkContext.accumulator
+        meter: _Meter = (count(0), count(0))
+        schema = flow.frame.schema
+        frame = flow.frame.mapInArrow(_counter_of(flow.table, meter), schema)
+        part = sink.stage_frame(scope, flow.table, frame)
+        found = Count(meter[0].value, meter[1].value)
+        return SinkPart(flow.sink, part, found, {flow.table.path: found.rows})
 
     def _output_of(self, at: str) -> str:
         return next(v.output for v in self._pipeline.spec.vertices if v.location == at)
@@ -226,6 +245,21 @@ def _reader_of(
                     meter[1].add(reading.count.bytes)
 
     return read
+
+
+def _counter_of(
+    table: Table, meter: _Meter
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """For rows that come from the JVM and go back there: counted, in the types of the table."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = _conform_batch(batch, table)
+            meter[0].add(found.num_rows)
+            meter[1].add(found.nbytes)
+            yield batch_for_spark(found)
+
+    return count
 
 
 def _stager_of(

@@ -38,6 +38,8 @@ appender.file.policies.size.size = 10MB
 appender.file.strategy.type = DefaultRolloverStrategy
 appender.file.strategy.max = 1
 """
+UTC = "-Duser.timezone=UTC"
+"""JDBC drivers take a wall clock time for one of the JVM's zone: in one with summer time some would not exist."""
 _environment_lock = threading.Lock()
 
 
@@ -101,6 +103,7 @@ def _arguments(settings: SparkSettings, jars: list[Path], scratch: Path) -> list
     resolved = [item for item in settings.conf.items() if item[0].startswith("spark.jars")]
     return [
         f"-Djava.io.tmpdir={scratch}",
+        UTC,
         f"-Dlog4j2.configurationFile={log4j}",
         "-cp",
         os.pathsep.join([*map(str, jars), *settings.jars]),

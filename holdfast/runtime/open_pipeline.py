@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from holdfast.connectors.base import Context, Sink, Source
+from holdfast.connectors.base import Context, Sink, Source, no_spark
 from holdfast.model.jobs import Env, Pipeline, Role, Vertex
 from holdfast.outside.clock import Clock
 from holdfast.runtime.catalog import Catalog
 from holdfast.transforms.base import Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,15 @@ class OpenPipeline:
     transforms: Mapping[str, Transform]
     sinks: Mapping[str, Sink]
     clock: Clock
+
+    @property
+    def needs_frames(self) -> bool:
+        """Whether Spark plans the way of the rows: for transforms, and for connectors that it reads or writes."""
+        by_spark = [
+            *(source for source in self.sources.values() if hasattr(source, "frame")),
+            *(sink for sink in self.sinks.values() if hasattr(sink, "stage_frame")),
+        ]
+        return bool(self.transforms or by_spark)
 
     @property
     def name(self) -> str:
@@ -47,13 +60,25 @@ class OpenPipeline:
 
 
 def build_pipeline(
-    job_id: str, env: Env, pipeline: Pipeline, catalog: Catalog, clock: Clock
+    job_id: str,
+    env: Env,
+    pipeline: Pipeline,
+    catalog: Catalog,
+    clock: Clock,
+    spark: Callable[[], SparkSession] = no_spark,
 ) -> OpenPipeline:
     """Create the connectors and transforms. Connects to nothing."""
 
     def context(vertex: Vertex) -> Context:
         return Context(
-            job_id, pipeline.id, vertex.location, env.mode, vertex.parallelism, clock, vertex.output
+            job_id=job_id,
+            pipeline_id=pipeline.id,
+            location=vertex.location,
+            mode=env.mode,
+            parallelism=vertex.parallelism,
+            clock=clock,
+            name_in_plan=vertex.output,
+            spark=spark,
         )
 
     def create(role: Role) -> dict[str, Vertex]:

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from holdfast.connectors.base import no_spark
 from holdfast.model.errors import Canceled
 from holdfast.runtime.carried import carrying_errors
-from holdfast.runtime.gateway import Gateway
+from holdfast.runtime.gateway import UTC, Gateway
+from holdfast.runtime.jars import expect_jars, is_local, path_of
 from holdfast.runtime.task_processes import TaskProcesses
 
 if TYPE_CHECKING:
@@ -70,6 +72,24 @@ class _Thread(threading.local):
     applied: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SessionInDriver:
+    """What connectors get to ask for the session. On executors, where it travels with them, there is none."""
+
+    host: SparkHost
+    jars: tuple[str, ...]
+
+    def __call__(self) -> SparkSession:
+        return self.host.session_with(self.jars)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_on_executor, ())
+
+
+def _on_executor() -> Callable[[], SparkSession]:
+    return no_spark
+
+
 class SparkHost:
     """Starts, shares and ends the session. All methods may be called from any thread."""
 
@@ -88,6 +108,7 @@ class SparkHost:
         self._canceled: set[str] = set()
         self.processes = TaskProcesses.of(settings.master, settings.scratch_folder)
         """Executors without Spark, where the master is local: who has no transforms need not wait for a JVM."""
+        self._added_jars: set[str] = set()
 
     def session(self) -> SparkSession:
         """The session, started if this is the first need of it."""
@@ -98,6 +119,28 @@ class SparkHost:
             assert spark is not None
         self._apply_group(spark)
         return spark
+
+    def session_with(self, jars: Sequence[str]) -> SparkSession:
+        """The session, with more jars on the class path of this thread and of the executors."""
+        spark = self.session()
+        late = [jar for jar in jars if jar not in self._settings.jars]
+        if late:
+            inside: Any = spark
+            loader = inside._jsparkSession.sharedState().jarClassLoader()
+            with self._lock:
+                self._add_jars(inside, loader, [jar for jar in late if jar not in self._added_jars])
+            inside._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+        return spark
+
+    def _add_jars(self, inside: Any, loader: Any, jars: Sequence[str]) -> None:
+        expect_jars(jars)
+        for jar in jars:
+            inside.sparkContext._jsc.addJar(jar)
+            if is_local(jar):
+                loader.addURL(inside._jvm.java.io.File(path_of(jar)).toURI().toURL())
+            else:
+                loader.addURL(inside._jvm.java.net.URI(jar).toURL())
+            self._added_jars.add(jar)
 
     def begin(self) -> None:
         """Start the session in the background, with a first query: there is work for it, but not yet."""
@@ -186,6 +229,7 @@ class SparkHost:
     def _start(self) -> None:
         if self._stopped:
             raise Canceled("Cannot start Spark: it was stopped.")
+        expect_jars(self._settings.jars)
         scratch = self._scratch()
         gateway = self._gateway = Gateway(self._settings, scratch)
         try:
@@ -242,6 +286,7 @@ class SparkHost:
             "spark.app.name": self._settings.app_name,
             "spark.local.dir": str(scratch),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.executor.extraJavaOptions": UTC,
             **_CONF,
         }
         if self._settings.jars:

@@ -26,6 +26,7 @@ from holdfast.spec.hocon_syntax import (
     Scalar,
     parse_syntax,
 )
+from holdfast.spec.variables import list_items
 
 Path = tuple[str, ...]
 NODE_COST = 20
@@ -91,7 +92,7 @@ class _Resolver:
             case Items():
                 return self._items(node.items, node.line, path)
             case Reference():
-                return self._reference(node)
+                return self._reference(node, path)
             case Joined():
                 return self._joined(node, path)
             case Override():
@@ -136,12 +137,17 @@ class _Resolver:
             made.append(ConfigValue(block, line))
         return ConfigValue(made, node.line)
 
-    def _reference(self, node: Reference) -> ConfigValue | None:
+    def _reference(self, node: Reference, path: Path) -> ConfigValue | None:
+        """Of a value that has no path of its own, being a part of a text, no list is made."""
         name = ".".join(node.path)
         if name in self._variables:
             self.used.add(name)
             self._spend(len(self._variables[name]), node.line)
-            return ConfigValue(self._variables[name], node.line)
+            given = self._variables[name]
+            items = list_items(given, path[-1]) if path else None
+            if items is not None:
+                return ConfigValue([ConfigValue(item, node.line) for item in items], node.line)
+            return ConfigValue(given, node.line)
         self.referred.add(node.path[0])
         if node.path in self._earlier:
             earlier = self._earlier.pop(node.path)
@@ -208,7 +214,8 @@ class _Resolver:
     def _joined(self, node: Joined, path: Path) -> ConfigValue | None:
         parts: list[tuple[ConfigValue, bool]] = []
         for part in node.parts:
-            found = self.resolve(part, path)
+            is_variable = isinstance(part, Reference) and ".".join(part.path) in self._variables
+            found = self.resolve(part, () if is_variable else path)
             if found is not None:
                 parts.append((found, isinstance(part, Scalar) and part.space))
         solid = [value for value, space in parts if not space]

@@ -22,6 +22,7 @@ PLACEHOLDERS = frozenset(
     ]
 )
 _PARTITION = re.compile(r"[kv]\d+")
+_ITEM = re.compile(r"""\s*'[^']*'|\s*"[^"]*"|[^,]+""")
 _REFERENCE = re.compile(r"\$\{[^{}$\n]*\}")
 FREE_TEXT = frozenset({"source_code", "pattern", "replacement", "prompt", "topic"})
 """Options in which `${…}` may be the user's own text: filled where a variable fits, never complained about."""
@@ -46,6 +47,10 @@ class Filling:
             return ConfigValue([self.fill(item, key) for item in entry.value], entry.line)
         if isinstance(entry.value, str) and "${" in entry.value:
             line = entry.line
+            found = _REFERENCE.fullmatch(entry.value)
+            items = self._items(entry.value, key) if found else None
+            if items is not None:
+                return ConfigValue([ConfigValue(item, line) for item in items], line)
             text = _REFERENCE.sub(lambda found: self._answer(found.group(), key, line), entry.value)
             return ConfigValue(text, entry.line)
         return entry
@@ -53,6 +58,15 @@ class Filling:
     def fill_object(self, found: ConfigObject) -> ConfigObject:
         filled = {key: self.fill(entry, key) for key, entry in found.entries.items()}
         return ConfigObject(found.line, filled)
+
+    def _items(self, text: str, key: str) -> list[str] | None:
+        """A variable that stands alone may be a list."""
+        name, _, _ = split_reference(text)
+        items = list_items(self.variables.get(name, ""), key)
+        if items is not None and not is_placeholder(name):
+            self.used.add(name)
+            return items
+        return None
 
     def _answer(self, text: str, key: str, line: int) -> str:
         name, optional, default = split_reference(text)
@@ -74,6 +88,15 @@ class Filling:
             self.problems.append(Problem(line, said))
             self.unfilled.add(text)
         return text
+
+
+def list_items(given: str, key: str) -> list[str] | None:
+    """The items of a list, as the shell leaves it of `-i names=['a','b']`; None where it is no list."""
+    given = given.strip()
+    if key in FREE_TEXT or not (given.startswith("[") and given.endswith("]")):
+        return None
+    items = (item.strip() for item in _ITEM.findall(given[1:-1]))
+    return [item[1:-1] if item[0] in "'\"" else item for item in items if item]
 
 
 def is_placeholder(name: str) -> bool:

@@ -25,7 +25,7 @@ from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.keeping import Keeping
 from holdfast.runtime.open_pipeline import OpenPipeline, build_pipeline
 from holdfast.runtime.restore import find_start
-from holdfast.runtime.session import SparkHost
+from holdfast.runtime.session import SessionInDriver, SparkHost
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import Watch
 
@@ -57,7 +57,8 @@ def run_attempt(
     job_id: str, env: Env, spec: Pipeline, request: RestoreRequest, outside: WorkerOutside
 ) -> Ended:
     """Raises what went wrong; Canceled when it was asked to end at once; ChainMoved when another took over."""
-    pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock)
+    session = SessionInDriver(outside.host, env.jars)
+    pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock, session)
     outside.stop.on_now(pipeline.close)
     try:
         return _run_opened(pipeline, request, outside)

@@ -8,6 +8,7 @@ from holdfast.model.jobs import JobSpec
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.open_pipeline import build_pipeline
 from holdfast.runtime.restore import RestoreStopped, Start, find_start
+from holdfast.runtime.session import SessionInDriver
 from holdfast.worker.attempts import WorkerOutside
 
 
@@ -48,7 +49,10 @@ def find_starts(
     for pipeline_spec in spec.pipelines:
         if pipeline_spec.id not in requests:
             continue
-        pipeline = build_pipeline(job_id, spec.env, pipeline_spec, outside.catalog, outside.clock)
+        session = SessionInDriver(outside.host, spec.env.jars)
+        pipeline = build_pipeline(
+            job_id, spec.env, pipeline_spec, outside.catalog, outside.clock, session
+        )
         path = DataPath(pipeline, outside.host)
         try:
             chain = Chain(outside.files, job_id, pipeline_spec.id)

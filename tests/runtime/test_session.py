@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -10,14 +11,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
-from holdfast.model.errors import Canceled, PositionGone
+from holdfast.model.carried import DatabaseRefused, ExecutorFailed
+from holdfast.model.errors import Canceled, HoldfastError, PositionGone
 from holdfast.outside.clock import RealClock
 from holdfast.outside.processes import launch
 from holdfast.runtime.carried import restore_error
-from holdfast.runtime.session import SparkHost, SparkSettings
+from holdfast.runtime.jars import JarMissing
+from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
 from tests.runtime.watching import is_alive, wait_for
 
 pytestmark = pytest.mark.spark
@@ -40,6 +45,57 @@ def test_an_error_of_ours_keeps_class_message_and_code(host: SparkHost) -> None:
     restored = restore_error(caught.value)
     assert type(restored) is PositionGone
     assert (str(restored), restored.code) == ("Cannot read part 7: it is gone.", "position-gone")
+
+
+def test_a_jar_that_comes_later_is_on_the_class_path_of_every_thread(
+    host: SparkHost, tmp_path: Path
+) -> None:
+    jar = tmp_path / "it's mine.jar"
+    with ZipFile(jar, "w") as file:
+        file.writestr("held/here.txt", "")
+
+    def look(jars: list[str]) -> str:
+        jvm: Any = host.session_with(jars)._jvm
+        return str(
+            jvm.java.lang.Thread.currentThread()
+            .getContextClassLoader()
+            .getResource("held/here.txt")
+        )
+
+    assert look([]) == "None"
+    assert look([str(jar)]).endswith("held/here.txt")
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(look, [str(jar)]).result().endswith("held/here.txt")
+
+
+def test_what_asks_for_the_session_travels_and_finds_none_there() -> None:
+    asks = SessionInDriver(SparkHost(SparkSettings()), ())
+
+    with pytest.raises(AssertionError, match="nothing here runs on Spark"):
+        pickle.loads(pickle.dumps(asks))()
+
+
+def test_a_jar_that_is_not_there_is_one_message(host: SparkHost) -> None:
+    with pytest.raises(JarMissing, match=r"Cannot put jar /gone\.jar .* no such file"):
+        host.session_with(["/gone.jar"])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("java.sql.SQLSyntaxErrorException", DatabaseRefused),
+        ("oracle.jdbc.OracleSQLException", ExecutorFailed),
+    ],
+)
+def test_what_a_jdbc_driver_says_inside_spark_is_one_line(
+    name: str, kind: type[HoldfastError]
+) -> None:
+    text = f"Job aborted due to stage failure: Lost task 0.0 (executor driver): {name}: No such thing.\n\tat x.Y"
+
+    restored = restore_error(RuntimeError(text))
+
+    assert type(restored) is kind
+    assert str(restored) == "Cannot run a Spark job: the database says: No such thing."
 
 
 def test_threads_share_one_session(host: SparkHost) -> None:
@@ -113,7 +169,8 @@ _HOLDS_A_SESSION = """
 import os, pathlib, sys
 import threading, time
 from holdfast.outside.processes import run
-from holdfast.runtime.session import SparkHost, SparkSettings
+from holdfast.runtime.jars import JarMissing
+from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
 host = SparkHost(SparkSettings(master="local[2]", scratch_folder=pathlib.Path(sys.argv[2])))
 pids = host.run_tasks(lambda work, _: (os.getpid(), os.getppid()), [1])[0]
 jvm = run(["ps", "-o", "ppid=", "-p", str(pids[1])], timeout_ms=10000).out.strip()

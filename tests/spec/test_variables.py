@@ -95,3 +95,16 @@ def test_variables_fill_env_as_well() -> None:
     spec = spec_of('env { job.name = "${n}" }' + JOB % ("1", "/x"), n="orders")
 
     assert spec.env.job_name == "orders"
+
+
+@pytest.mark.parametrize("given", ["[a, b,c d]", "['a','b','c d']", '["a", "b", "c d"]'])
+def test_a_variable_that_stands_alone_may_be_a_list(given: str) -> None:
+    job = "source { FakeSource {} } transform { Filter { include_fields = ${names} } } sink { Console {} }"
+
+    spec = spec_of(job, names=given)
+
+    assert spec.pipelines[0].vertices[1].options.include_fields == ["a", "b", "c d"]
+
+
+def test_within_a_text_brackets_are_letters() -> None:
+    assert path_of('"/data/${folder}"', folder="[a,b]") == "/data/[a,b]"

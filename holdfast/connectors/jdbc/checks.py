@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.connectors.jdbc.dialects.registry import is_native, native_kinds
 from holdfast.connectors.jdbc.options import SinkOptions, SourceOptions, TableOptions
-from holdfast.connectors.jdbc.url import parse_url, url_kind
+from holdfast.connectors.jdbc.through_spark.inserting import parse_insert
+from holdfast.connectors.jdbc.url import NO_URL, parse_url, url_is_sound, url_kind
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobMode
 
 
 def check_source(options: SourceOptions, mode: JobMode) -> Sequence[str]:
-    found = list(_url_problems(options.url, options.dialect))
+    found = [*_url_problems(options.url, options.dialect), *_driver_problems(options)]
     if options.table_list:
         if options.table_path or options.query:
             found.append(
@@ -33,7 +35,7 @@ def _table_problems(table: TableOptions) -> list[str]:
 
 
 def check_sink(options: SinkOptions, mode: JobMode) -> Sequence[str]:
-    found = list(_url_problems(options.url, options.dialect))
+    found = [*_url_problems(options.url, options.dialect), *_driver_problems(options)]
     if options.query is None and not options.generate_sink_sql:
         found.append("set query, or generate_sink_sql = true with database and table")
     if options.query is not None and options.generate_sink_sql:
@@ -49,11 +51,29 @@ def check_sink(options: SinkOptions, mode: JobMode) -> Sequence[str]:
     return found
 
 
+def _driver_problems(options: SourceOptions | SinkOptions) -> list[str]:
+    """What is needed, and what cannot be done, where Spark and a JDBC driver stand between."""
+    if not url_is_sound(options.url) or is_native(options.url, options.dialect):
+        return []
+    kind = options.dialect or url_kind(options.url)
+    found = []
+    if not options.driver:
+        found.append(
+            f"jdbc:{kind} is read and written by Spark with a JDBC driver: name its class in driver,"
+            f" and its jar by jars in env (without one there are {', '.join(native_kinds())})"
+        )
+    query = options.query if isinstance(options, SinkOptions) else None
+    if query is not None and parse_insert(query) is None:
+        found.append(
+            f"on jdbc:{kind} a query can only be INSERT INTO <table> (<columns>) VALUES (?, …);"
+            " write so, or set generate_sink_sql = true with table"
+        )
+    return found
+
+
 def _url_problems(url: str, dialect: str | None) -> list[str]:
-    try:
-        url_kind(url)
-    except ValueError as wrong:
-        return [f"url: {wrong}"]
+    if not url_is_sound(url):
+        return [f"url: {NO_URL}"]
     if url.startswith(("jdbc:postgresql", "jdbc:mysql", "jdbc:mariadb", "jdbc:sqlite")):
         try:
             parse_url(url)

@@ -47,7 +47,8 @@ class SourceOptions:
 
     url: str = option("The JDBC url: `jdbc:postgresql://host:5432/database`.")
     driver: str | None = option(
-        "The JDBC driver class. Used where Spark reads; native dialects need none.", default=None
+        "The JDBC driver class. Needed where Spark reads; PostgreSQL, MySQL, MariaDB and SQLite need none.",
+        default=None,
     )
     user: str | None = option("The user.", default=None, aliases=("username",))
     password: str | None = option("The password.", default=None, secret=True)
@@ -160,7 +161,10 @@ class SinkOptions:
     """What a Jdbc sink can be told."""
 
     url: str = option("The JDBC url: `jdbc:postgresql://host:5432/database`.")
-    driver: str | None = option("The JDBC driver class; native dialects need none.", default=None)
+    driver: str | None = option(
+        "The JDBC driver class. Needed where Spark writes; PostgreSQL, MySQL, MariaDB and SQLite need none.",
+        default=None,
+    )
     user: str | None = option("The user.", default=None, aliases=("username",))
     password: str | None = option("The password.", default=None, secret=True)
     query: str | None = option(

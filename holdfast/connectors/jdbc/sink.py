@@ -23,6 +23,7 @@ from holdfast.connectors.base import (
 )
 from holdfast.connectors.jdbc.connections import Connections
 from holdfast.connectors.jdbc.dialects.base import Dialect, Endpoint, Merge, transaction
+from holdfast.connectors.jdbc.dialects.registry import is_native
 from holdfast.connectors.jdbc.merging import (
     inserts_only,
     last_of_each_key,
@@ -51,20 +52,20 @@ from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.outside.ids import new_id
 
 Promise = tuple[Guarantee, str]
+STAGED = "nobody else touches the tables hf_* and holdfast_epochs beside the target"
 
 
 def promise_of(options: SinkOptions) -> Promise:
     """What the options promise, and on which condition."""
+    if not is_native(options.url, options.dialect):
+        return Guarantee.EXACTLY_ONCE, STAGED
     if options.query is not None:
         return (
             Guarantee.AT_LEAST_ONCE,
             "rows of an epoch that was cut short are written again by the query",
         )
     if options.is_exactly_once:
-        return (
-            Guarantee.EXACTLY_ONCE,
-            "nobody else touches the tables hf_* and holdfast_epochs beside the target",
-        )
+        return Guarantee.EXACTLY_ONCE, STAGED
     if options.enable_upsert and options.primary_keys:
         return (
             Guarantee.EFFECTIVELY_ONCE,
@@ -110,7 +111,10 @@ class JdbcSink(SinkBase):
                         " its engine has no transactions. Convert it to InnoDB, or set is_exactly_once = false."
                     )
             if self._options.is_exactly_once and tables:
-                first = min(target_path(self._options, table, self._dialect) for table in tables)
+                first = min(
+                    target_path(self._options, table, has_schemas=self._dialect.has_schemas)
+                    for table in tables
+                )
                 ensure_ledger(self._dialect, connection, self._dialect.beside(first, LEDGER))
 
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:

@@ -39,15 +39,15 @@ class Target:
     transactional: bool = True
 
 
-def target_path(options: SinkOptions, table: Table, dialect: Dialect) -> str:
+def target_path(options: SinkOptions, table: Table, *, has_schemas: bool) -> str:
     """`schema.table` of the target (`database.table` where there are no schemas), or less."""
     if options.table is not None:
         path = fill(options.table, table)
-    elif dialect.has_schemas and table.path.count(".") >= 2:
+    elif has_schemas and table.path.count(".") >= 2:
         path = ".".join(table.path.rsplit(".", 2)[-2:])
     else:
         path = table.name
-    if options.database and not dialect.has_schemas and "." not in path:
+    if options.database and not has_schemas and "." not in path:
         path = f"{fill(options.database, table)}.{path}"
     before, dot, name = path.rpartition(".")
     return f"{before}{dot}{options.table_prefix}{name}{options.table_suffix}"
@@ -91,7 +91,7 @@ def find_target(
     dialect: Dialect, connection: Any, options: SinkOptions, endpoint: Endpoint, table: Table
 ) -> Target:
     """The target as the database has it now."""
-    path = target_path(options, table, dialect)
+    path = target_path(options, table, has_schemas=dialect.has_schemas)
     described = dialect.describe(connection, path)
     if described is None:
         raise TargetRefused(
@@ -144,7 +144,7 @@ def apply_save_modes(
     dialect: Dialect, connection: Any, options: SinkOptions, endpoint: Endpoint, table: Table
 ) -> None:
     """Bring the target of one upstream table into the shape that the job asks for."""
-    path = target_path(options, table, dialect)
+    path = target_path(options, table, has_schemas=dialect.has_schemas)
     there = dialect.describe(connection, path) is not None
     mode = options.schema_save_mode
     if mode == "ERROR_WHEN_SCHEMA_NOT_EXIST" and not there:

@@ -15,16 +15,18 @@ _NETWORK = re.compile(
     r"(/(?P<database>[^?;]*))?(\?(?P<query>.*))?$"
 )
 _FILE = re.compile(r"jdbc:(?P<kind>sqlite):(?P<path>[^?]*)(\?(?P<query>.*))?$")
+NO_URL = "expected a url that begins with 'jdbc:', as jdbc:postgresql://host:5432/database"
 _KIND = re.compile(r"jdbc:(?P<kind>[A-Za-z0-9]+)")
 
 
+def url_is_sound(url: str) -> bool:
+    return _KIND.match(url) is not None
+
+
 def url_kind(url: str) -> str:
-    """The word behind `jdbc:`. Raises ValueError where there is none."""
+    """The word behind `jdbc:`."""
     found = _KIND.match(url)
-    if not found:
-        raise ValueError(
-            "expected a url that begins with 'jdbc:', as jdbc:postgresql://host:5432/database"
-        )
+    assert found, "checked with the options"
     return found["kind"].lower()
 
 

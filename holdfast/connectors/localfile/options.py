@@ -269,6 +269,13 @@ class SourceOptions(TableOptions):
     markdown_rag_metadata_enabled: bool = option("Only false is supported.", default=False)
     pdf_rag_metadata_enabled: bool = option("Only false is supported.", default=False)
     target_path: str | None = option("Of sync_mode = update, not supported.", default=None)
+    target_hadoop_conf: dict[str, str] = option("Of sync_mode = update, not supported.", default={})
+    update_strategy: str = option("Of sync_mode = update, not supported.", default="distcp")
+    compare_mode: str = option("Of sync_mode = update, not supported.", default="len_mtime")
+    update_compare_parallelism: int = option("Of sync_mode = update, not supported.", default=8)
+    update_compare_bulk_threshold: int = option("Of sync_mode = update, not supported.", default=0)
+    retention_max_age: str | None = option("Of post_sync_action, not supported.", default=None)
+    retention_check_interval: str = option("Of post_sync_action, not supported.", default="1H")
     backup_path: str | None = option("Of post_sync_action, not supported.", default=None)
 
     def tables(self) -> list[TableOptions]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from holdfast.connectors.jdbc.dialects.base import Dialect
+from holdfast.connectors.jdbc.url import url_kind
 
 _DIALECTS = {
     "mariadb": "holdfast.connectors.jdbc.dialects.mysql:DIALECT",
@@ -12,11 +13,16 @@ _DIALECTS = {
     "postgresql": "holdfast.connectors.jdbc.dialects.postgres:DIALECT",
     "sqlite": "holdfast.connectors.jdbc.dialects.sqlite:DIALECT",
 }
-"""By the word behind `jdbc:`. Kinds that are not here go through Spark's own reader."""
+"""By the word behind `jdbc:`. Kinds that are not here go through Spark and a JDBC driver (`through_spark`)."""
 
 
 def native_kinds() -> list[str]:
     return sorted(_DIALECTS)
+
+
+def is_native(url: str, dialect: str | None) -> bool:
+    """Whether we speak to this url ourselves."""
+    return (dialect or url_kind(url)).lower() in _DIALECTS
 
 
 def find_dialect(kind: str) -> Dialect | None:
