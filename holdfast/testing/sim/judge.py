@@ -254,13 +254,13 @@ def _due_to_go(found: Sequence[Checkpoint], tip: Checkpoint, job: Job) -> list[i
     own = [c for c in found if c.attempt == tip.attempt and c.kind is not CheckpointKind.CLAIM]
     if not own or tip.at_ms - own[0].at_ms < TIDIED_MS:
         return []
-    due = decide_retention(
-        [Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM) for c in found],
+    # What was due then has been removed since; what has come due in the last moment may still be there.
+    there = [c for c in found if c.at_ms < tip.at_ms - TIDIED_MS]
+    return decide_retention(
+        [Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM) for c in there],
         interval_ms=job.submitted.checkpoint_interval_ms,
         retained_max=RETAINED_MAX,
     )
-    old = {c.number for c in found if c.at_ms < tip.at_ms - TIDIED_MS}
-    return [number for number in due if number in old]
 
 
 def _judge_running(cluster: Cluster, plan: Plan) -> Iterator[str]:
