@@ -111,16 +111,10 @@ class Node:
         return list_savepoints(self.files, job_id)
 
     def _read_tip(self, job_id: str, pipeline_id: int) -> Checkpoint:
-        """The tip may move, and be tidied away, between finding and reading it."""
-        chain = Chain(self.files, job_id, pipeline_id)
-        while True:
-            head = chain.head()
-            if head == 0:
-                raise self._nothing_kept(job_id)
-            try:
-                return chain.read(head)
-            except NotThere:
-                continue
+        tip = Chain(self.files, job_id, pipeline_id).tip()
+        if tip is None:
+            raise self._nothing_kept(job_id)
+        return tip
 
     def _nothing_kept(self, job_id: str) -> NothingKept:
         return NothingKept(

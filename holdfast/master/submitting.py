@@ -129,7 +129,7 @@ def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     world = master.observe()
     open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
     room = Room(world, open_attempts, master.now_ms())
-    placed = room.ask(Job(submitted))
+    placed = room.ask_for_all(Job(submitted))
     if isinstance(placed, NoRoom):
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"

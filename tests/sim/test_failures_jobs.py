@@ -1,4 +1,4 @@
-"""Failures of masters and of the lives of jobs that people have met elsewhere (docs/failures.md, area A), played here."""
+"""Failures of masters and in the lives of jobs that people have met elsewhere (docs/failures.md, area A)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from holdfast.decide.status import JobStatus, PipelineStatus
+from holdfast.master.submitting import JobRejected
 from holdfast.model.attempts import EndedHow
-from holdfast.model.jobs import Goal, Outcome
+from holdfast.model.jobs import Goal, Outcome, ScheduleStrategy
 from holdfast.model.workers import ObservedAttempt
 from holdfast.store.connection import CommitUnknown, StoreFailed
 from holdfast.testing.sim.faults import FAIR, Weather
@@ -252,6 +253,24 @@ def test_ten_new_leaders_take_no_slot(scene: MakeScene) -> None:
     play.until_rows("late", 2)
 
     assert all(play.ends(name) == [None] for name in jobs)
+    play.rest()
+
+
+def test_a_job_that_has_no_room_for_all_its_pipelines_takes_none(scene: MakeScene) -> None:
+    """F013: where jobs are rejected for lack of room; where they wait, what has no slot is PENDING and says so."""
+    jobs = {"three": batch(60, "a", "b", "c", pipelines=3), "two": batch(4, "a", "b", pipelines=2)}
+    play = scene(jobs, slots=2)
+    play.run_for(1_000)
+    with pytest.raises(JobRejected, match="it has 3 pipelines, and 2 of 2 slots are free"):
+        play.submit("three", strategy=ScheduleStrategy.REJECT)
+    play.submit("two", strategy=ScheduleStrategy.REJECT)
+    play.until_status("two", JobStatus.FINISHED)
+
+    play.submit("three")
+    play.run_for(2_000)
+    waiting = [play.shown("three", id_) for id_ in (1, 2, 3)]
+    assert [p.status.value for p in waiting] == ["RUNNING", "RUNNING", "PENDING"]
+    assert waiting[-1].reason == "all 2 slots of 1 workers are taken"
     play.rest()
 
 

@@ -194,27 +194,32 @@ class Scene:
     def ask_leader(self, do: Callable[[Master], T]) -> T:
         """In a thread of the leader, as its API would; raises what it raises. Who dies over it is asked again."""
         while True:
-            self.leader()
-            found = self.cluster.leader()
-            assert found is not None
-            answers: list[T] = []
-            errors: list[HoldfastError] = []
-            process, master = found.process, found.master
+            answer = self._call_leader(do)
+            if answer:
+                return answer[0]
 
-            def call(master: Master = master) -> None:
-                try:
-                    answers.append(do(master))
-                except HoldfastError as error:
-                    errors.append(error)
+    def _call_leader(self, do: Callable[[Master], T]) -> list[T]:
+        """Nothing, if it died over it."""
+        self.leader()
+        found = self.cluster.leader()
+        assert found is not None
+        answers: list[T] = []
+        errors: list[HoldfastError] = []
 
-            self.engine.spawn(process, call)
-            self.run_until(
-                "an answer", lambda: bool(answers or errors or not process.alive), ASKED_MS
-            )
-            if errors:
-                raise errors[0]
-            if answers:
-                return answers[0]
+        def call() -> None:
+            try:
+                answers.append(do(found.master))
+            except HoldfastError as error:
+                errors.append(error)
+
+        def is_over() -> bool:
+            return bool(answers or errors or not found.process.alive)
+
+        self.engine.spawn(found.process, call)
+        self.run_until("an answer", is_over, ASKED_MS)
+        if errors:
+            raise errors[0]
+        return answers
 
     def submit(
         self,
