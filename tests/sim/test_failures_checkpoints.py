@@ -204,7 +204,7 @@ def test_a_stop_that_cannot_write_its_last_checkpoint_keeps_the_one_before(
         play = scene({"orders": replace(stream(), retries=0)}, workers=2)
         play.submit("orders")
         play.until_rows("orders", 5)
-        working = next(n for n, w in play.cluster.workers.items() if not w.host.is_empty)
+        working = play.working()
         play.fail_at(working, "before create orders/*", StorageFailed("Cannot create it: full."))
         if goal is Goal.SAVEPOINT:
             play.ask("orders", goal)

@@ -350,7 +350,7 @@ def test_a_worker_that_is_killed_twenty_times_is_replaced_twenty_times(scene: Ma
     """F037."""
     play = _running(scene, masters=1)
     for _ in range(20):
-        working = next(n for n, w in play.cluster.workers.items() if not w.host.is_empty)
+        working = play.working()
         rows = len(play.rows("orders"))
         play.kill(working)
         play.run_until("rows again", lambda r=rows: len(play.rows("orders")) > r + 2, 9_000)  # type: ignore[misc]

@@ -17,9 +17,9 @@ from holdfast.master.submitting import Submission, ask, submit
 from holdfast.model.attempts import Attempt
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind
 from holdfast.model.errors import HoldfastError
-from holdfast.model.jobs import Goal, Job, ScheduleStrategy
+from holdfast.model.jobs import Goal, Job, Outcome, ScheduleStrategy
 from holdfast.testing.sim.cluster import Cluster, _parse_once
-from holdfast.testing.sim.engine import START_MS, Process
+from holdfast.testing.sim.engine import Process
 from holdfast.testing.sim.faults import FAIR, Weather
 from holdfast.testing.sim.judge import judge_end, judge_look
 from holdfast.testing.sim.plan import LIMITS, JobPlan, Plan
@@ -161,7 +161,7 @@ class Scene:
         return self.engine.now_ms - began_ms
 
     def rest(self, *failed: str) -> None:
-        """Fair weather, everything that is down comes up, and all is judged. `failed`: jobs that shall have."""
+        """Fair weather, everything that is down comes up, and all is judged. `failed`: jobs that shall have, once."""
         self._watched.clear()
         self.faults.cut.clear()
         self.cluster.heal()
@@ -171,7 +171,8 @@ class Scene:
         left = [said for said in wrong if not self._is_due(said, failed)]
         assert left == [], f"{left}\n{self.told()}"
         for job_id in failed:
-            assert self.status(job_id) is JobStatus.FAILED, self.told()
+            ended = {job.outcome for job in self.cluster.reads.all_jobs() if job.id == job_id}
+            assert Outcome.FAILED in ended, self.told()
 
     def _is_quiet(self, healed_ms: float) -> bool:
         live = [job for job in self.cluster.reads.all_jobs() if job.outcome is None]
@@ -327,9 +328,17 @@ class Scene:
     def until_rows(self, job_id: str, count: int, table: str = "t") -> None:
         self.run_until(f"{count} rows", lambda: len(self.rows(job_id, table)) >= count)
 
-    def at_ms(self, wall_ms: int) -> float:
-        """An instant of a clock that nobody stepped, as the story tells it."""
-        return wall_ms - START_MS
+    def working(self) -> str:
+        """The name of a worker on which something runs."""
+        found: list[str] = []
+
+        def is_there() -> bool:
+            workers = self.cluster.workers.items()
+            found.extend(n for n, w in workers if w.process.alive and not w.host.is_empty)
+            return bool(found)
+
+        self.run_until("a worker with an attempt", is_there)
+        return found[0]
 
     def told(self) -> str:
         return "\n".join(self.engine.story)
