@@ -40,8 +40,8 @@ class ChainMissing(StorageFailed):
     def __init__(self, job_id: str, pipeline_id: int) -> None:
         super().__init__(
             f"Cannot go on with pipeline {job_id}/{pipeline_id}: it has committed checkpoints, and none is in the"
-            " checkpoint storage of this process. All masters and workers need one shared folder: mount it, or start this"
-            " one with the right --data. Nothing was read or written."
+            " checkpoint storage of this process. All masters and workers need one shared folder: mount it, or"
+            " start this one with the right --data. Nothing was read or written."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import insert
 
 from holdfast.model.jobs import Goal, Outcome
+from holdfast.model.json import JsonObject
 from holdfast.outside.clock import RealClock
 from holdfast.store.rows import submitted_to_text
 from holdfast.store.schema import attempts, jobs
@@ -62,7 +63,8 @@ def test_reports_without_end_leave_the_store_as_small_as_it_was(led: Store) -> N
     names = [f"job-{number:06}" for number in range(40)]
 
     def report(number: int) -> None:
-        seen = [(name, 1, 1, {"tip": number, "rows": number * 7}) for name in names]
+        told: JsonObject = {"tip": number, "rows": number * 7}
+        seen = [(name, 1, 1, told) for name in names]
         led.commits.write_reports(1, seen, [("w", {"at": number}, number)], at_ms=number)
 
     for number in range(50):
