@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,6 +87,10 @@ class Node:
 
     def is_live(self, job_id: str) -> bool:
         return is_locked(self._lock_of(job_id))
+
+    def locked(self, job_id: str) -> AbstractContextManager[None]:
+        """Nobody starts it here meanwhile. Raises JobIsLive."""
+        return job_lock(self._lock_of(job_id), job_id)
 
     def savepoint(self, job_id: str) -> Savepoint:
         """Copy the tips of all pipelines. Works beside a running job too: a checkpoint never changes."""

@@ -77,9 +77,7 @@ class RepeatsTheLastTransaction(_Log):
 class MovesWhatItHandedOut(_Log):
     """Keeps one position and writes the newest into it: what a checkpoint holds would go on moving."""
 
-    def position_after(
-        self, position: Position, reached: Sequence[JsonObject | None]
-    ) -> Position:
+    def position_after(self, position: Position, reached: Sequence[JsonObject | None]) -> Position:
         kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
         kept.update(super().position_after(position, reached))
         return kept
