@@ -68,9 +68,8 @@ def _look_at_savepoint(files: Files, job_id: str, path: str) -> Holding:
 def _measure(files: Files, path: str) -> tuple[int, int, int]:
     count, size, newest_ms = 0, 0, 0
     for item in files.list_folder(path):
-        if item.is_folder:
-            found = _measure(files, f"{path}/{item.name}")
-        else:
-            found = (1, item.size, item.modified_at_ms)
+        below = f"{path}/{item.name}"
+        own = (1, item.size, item.modified_at_ms)
+        found = _measure(files, below) if item.is_folder else own
         count, size, newest_ms = count + found[0], size + found[1], max(newest_ms, found[2])
     return count, size, newest_ms

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.cluster import _beat, _ticking
 from holdfast.master.master import Master, MasterSettings
+from holdfast.model.attempts import EndedHow
 from holdfast.model.json import JsonObject
 from holdfast.outside.clock import RealClock
 from holdfast.outside.files import LocalFiles
@@ -91,15 +92,17 @@ class FailingNetwork:
         return 503, {}
 
 
+def _run_nothing(*given: object) -> tuple[EndedHow, str]:
+    raise AssertionError("nobody wants an attempt here")
+
+
 def test_a_heartbeat_that_raises_is_told_and_the_next_one_comes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """F048."""
     network, clock, ended = FailingNetwork(), RealClock(), threading.Event()
     settings = WorkerSettings("w", ("m",), heartbeat_ms=10)
-    host = WorkerHost(
-        settings, lambda *_: pytest.fail(), network=network, clock=clock, threads=RealThreads()
-    )
+    host = WorkerHost(settings, _run_nothing, network=network, clock=clock, threads=RealThreads())
     thread = threading.Thread(target=_beat, args=(host, settings, ended), daemon=True)
     thread.start()
     until_ms = clock.elapsed_ms() + 10_000
