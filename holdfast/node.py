@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -147,13 +145,6 @@ def default_data_folder() -> Path:
     """`HOLDFAST_DATA`, or `.holdfast` in the home folder."""
     given = os.environ.get("HOLDFAST_DATA")
     return Path(given) if given else Path.home() / ".holdfast"
-
-
-def derive_job_id(path: Path, job_name: str) -> str:
-    """Stable for a job file and its name: the same file run again is the same job."""
-    place = hashlib.sha256(f"{path.resolve()}\0{job_name}".encode()).hexdigest()[:8]
-    slug = re.sub(r"[^a-z0-9]+", "-", job_name.lower()).strip("-")[:40] or "job"
-    return f"{slug}-{place}"
 
 
 def _read_stored(chain: Chain, number: int) -> StoredCheckpoint:

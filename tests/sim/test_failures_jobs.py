@@ -431,15 +431,23 @@ def test_three_hundred_jobs_are_canceled_at_once(scene: MakeScene) -> None:
     play.rest()
 
 
-def test_a_read_that_hangs_for_ever_is_ended_and_gone_on_from(scene: MakeScene) -> None:
-    """F020, F022, F041: it is shown as stalled before, and its rows come once."""
-    play = _running(scene, workers=1)
+@pytest.mark.parametrize("hears", [True, False])
+def test_a_read_that_hangs_for_ever_is_ended_and_gone_on_from(
+    scene: MakeScene, hears: bool
+) -> None:
+    """F020, F022, F041: it is shown as stalled before, and its rows come once. Also one that cannot be closed."""
+    play = scene({"orders": stream()})
+    if not hears:
+        play.change_sources(close=lambda: None)
+    play.submit("orders")
+    play.until_rows("orders", 5)
     play.hang("orders", 10_000_000)
     play.run_until("a stall", lambda: play.shown("orders").status is PipelineStatus.STALLED, 5_000)
     play.ask("orders", Goal.CANCEL)
     play.until_status("orders", JobStatus.CANCELED, LIMITS.stop_deadline_ms + 2_000)
 
     play.hang("orders", 0)
+    play.run_for(1_000)
     play.submit("orders", "auto")
     play.until_rows("orders", len(play.rows("orders")) + 3)
     play.rest()
@@ -473,7 +481,7 @@ def test_a_leader_that_is_cut_off_from_the_store_does_no_harm(scene: MakeScene) 
     for point in ("read store", "before *"):
         play.when(cut_off, point, fail, nth=0)
     other = next(name for name in play.cluster.masters if name != cut_off)
-    play.cut("worker-0", other)
+    play.cut(play.working(), other)
     play.run_until("another leads", lambda: _leads(play, other), 10_000)
     play.run_for(14_000)
 
@@ -485,22 +493,37 @@ def _leads(play: Scene, name: str) -> bool:
     return play.cluster.masters[name].master.term is not None
 
 
+@pytest.mark.parametrize("people", ["drop it", "do nothing"])
 def test_a_job_that_kills_its_workers_can_be_dropped_and_takes_nobody_with_it(
-    scene: MakeScene,
+    scene: MakeScene, people: str
 ) -> None:
     """F029."""
     limits = replace(LIMITS, crashes_to_isolate=2, crashes_alone_max=3, alone_ms=4_000)
     play = scene({"bad": stream(), "good": stream()}, workers=3, limits=limits)
     play.kill_at("worker-*", "after create bad/1/*", nth=0)
     play.submit_all()
-    play.run_until("it loops", lambda: play.ends("bad").count("lost") >= 2, 60_000)
-    play.start_fallen()
 
-    play.ask("bad", Goal.CANCEL)
-    play.until_status("bad", JobStatus.CANCELED)
+    def loops() -> bool:
+        play.start_fallen()
+        return play.ends("bad").count("lost") >= 2
+
+    play.run_until("it loops", loops, 60_000)
+    if people == "drop it":
+        play.ask("bad", Goal.CANCEL)
+        play.until_status("bad", JobStatus.CANCELED, 5_000)
+    else:
+        play.run_until("an end", lambda: _has_ended(play, "bad"), 60_000)
+        assert "workers died under it" in play.job("bad").reason
+
+    rows = len(play.rows("good"))
+    play.until_rows("good", rows + 10)
+    assert play.ends("good").count("lost") <= 2
+    play.rest(*["bad"] * (people == "do nothing"))
+
+
+def _has_ended(play: Scene, job_id: str) -> bool:
     play.start_fallen()
-    play.run_until("the other one", lambda: play.status("good") is JobStatus.RUNNING)
-    play.rest()
+    return play.job(job_id).outcome is not None
 
 
 def test_a_store_that_is_away_for_minutes_while_an_attempt_fails_is_caught_up_with(

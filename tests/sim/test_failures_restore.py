@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.checkpoint.chain import Chain
-from holdfast.connectors.base import Context
 from holdfast.decide.status import JobStatus
 from holdfast.model.ends import JobEnd
 from holdfast.model.errors import Transient
@@ -114,20 +113,16 @@ def test_what_was_asked_for_and_is_not_there_fails_and_touches_nothing(scene: Ma
 
 def _break(play: Scene, where: str, error: Exception) -> None:
     """Something of the source fails from now on."""
-    (key,) = [key for key in play.cluster.catalog.own if key[1] == "Tick"]
-    connector = play.cluster.catalog.own[key]
 
     def fail(*given: object) -> object:
         raise error
 
-    def create(options: object, context: Context) -> object:
-        if where == "create":
-            raise error
-        made = connector.create(options, context)
-        setattr(made, where, fail)
-        return made
-
-    play.cluster.catalog.own[key] = replace(connector, create=create)  # type: ignore[index]
+    if where == "create":
+        own = play.cluster.catalog.own
+        (key,) = [key for key in own if key[1] == "Tick"]
+        own[key] = replace(own[key], create=fail)  # type: ignore[index]
+    else:
+        play.change_sources(**{where: fail})
 
 
 @pytest.mark.parametrize("where", ["create", "probe", "tables", "plan", "describe"])
@@ -224,8 +219,8 @@ def test_every_kept_checkpoint_can_be_gone_on_from(scene: MakeScene) -> None:
     """F082: whoever was killed when, whatever has been tidied away since."""
     play = scene({"orders": stream()}, masters=1, workers=2)
     play.submit("orders")
-    for _ in range(12):
-        play.run_for(1_300)
+    for number in range(16):
+        play.run_for(4_000 + 137 * number)
         play.kill("worker-0")
         play.kill("worker-1")
         play.start_fallen()
@@ -234,6 +229,7 @@ def test_every_kept_checkpoint_can_be_gone_on_from(scene: MakeScene) -> None:
             n for n in chain.list_numbers() if play.cluster.storage.list_folder(f"orders/1/{n}")
         ]
         assert [chain.read(number).number for number in numbers] == numbers
+        assert chain.tip() == play.made("orders")[-1]
     play.rest()
 
 

@@ -20,13 +20,18 @@ def _savepoint(play: Scene, job_id: str = "orders") -> str:
     return path
 
 
-@pytest.mark.parametrize("trouble", ["a read that hangs", "a worker that dies", "a new leader"])
+TROUBLES = ["a read that hangs", "one that cannot be closed", "a worker that dies", "a new leader"]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_stop_with_savepoint_ends_whatever_happens(scene: MakeScene, trouble: str) -> None:
     """F105: within two deadlines, with a savepoint that can be gone on from."""
     play = scene({"orders": stream("a", "b", pipelines=2)}, masters=2, workers=2)
+    if trouble == "one that cannot be closed":
+        play.change_sources(close=lambda: None)
     play.submit("orders")
     play.until_rows("orders", 4, "a")
-    if trouble == "a read that hangs":
+    if trouble in TROUBLES[:2]:
         play.hang("orders", 10_000_000)
         play.run_for(300)
 
@@ -43,6 +48,7 @@ def test_a_stop_with_savepoint_ends_whatever_happens(scene: MakeScene, trouble: 
     assert path is not None
     assert set(read_savepoint(play.cluster.storage, path).checkpoints) == {1, 2}
     play.hang("orders", 0)
+    play.run_for(1_000)
     play.start_fallen()
     play.submit("orders", "savepoint")
     play.until_rows("orders", len(play.rows("orders", "a")) + 3, "a")

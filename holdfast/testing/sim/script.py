@@ -6,10 +6,11 @@ The same masters, workers, chain and store as in the schedules that seeds draw, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from holdfast.connectors.base import Context
 from holdfast.decide.status import JobStatus, PipelineShown, derive_pipeline, derive_status
 from holdfast.decide.world import Limits
 from holdfast.master.master import Master
@@ -134,6 +135,20 @@ class Scene:
         """Its sources give nothing for so long."""
         self.cluster.around.hangs_until_ms[job_id] = self.engine.now_ms + duration_ms
         self.engine.tell(f"the sources of {job_id} hang for {duration_ms:.0f} ms")
+
+    def change_sources(self, **parts: object) -> None:
+        """Those that are built from now on have other methods."""
+        own = self.cluster.catalog.own
+        (key,) = [key for key in own if key[1] == "Tick"]
+        connector = own[key]
+
+        def create(options: object, context: Context) -> object:
+            made = connector.create(options, context)
+            for name, part in parts.items():
+                setattr(made, name, part)
+            return made
+
+        own[key] = replace(connector, create=create)  # type: ignore[index]
 
     def weather(self, weather: Weather = FAIR) -> None:
         self.faults.weather = weather
