@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,8 @@ def test_what_has_not_run_for_so_long_goes_and_savepoints_stay(
     tip = Chain(files, "job-19", 1).tip()
     assert tip is not None
     write_savepoint(files, [tip], 77)
+    for path in (tmp_path / "checkpoints" / "savepoint").rglob("*.json"):
+        os.utime(path, (1, 1))
 
     _, would, _ = _run(tmp_path, "gc", "--older-than", "10d", "--dry-run", capsys=capsys)
     assert len(_jobs(tmp_path)) == 20
