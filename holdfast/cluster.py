@@ -193,7 +193,11 @@ def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) 
 
 def _watch_lease(worker: WorkerHost, ended: threading.Event) -> None:
     while not ended.wait(LEASE_CHECK_MS / 1000):
-        stopped = worker.check_lease()
+        try:
+            stopped = worker.check_lease()
+        except Exception as error:  # noqa: BLE001 - the loop's outermost line: nobody else ends what must not go on
+            _say(f"A look at the lease failed and is repeated: {_words_of(error)}")
+            continue
         if stopped:
             _say(f"No leader answered for a whole lease: {stopped} attempts are ended.")
 
@@ -271,9 +275,11 @@ def _words_of(error: Exception) -> str:
 
 
 def _say(line: str) -> None:
+    """Never raises: a log on a full disk, or one that nobody reads any more, ends no loop and no attempt."""
     at = datetime.fromtimestamp(RealClock().now_ms() / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
-    sys.stderr.write(f"{at} {line}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{at} {line}\n")
+        sys.stderr.flush()
 
 
 def _without_password(url: str) -> str:

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,6 +86,10 @@ class Node:
     def is_live(self, job_id: str) -> bool:
         return is_locked(self._lock_of(job_id))
 
+    def locked(self, job_id: str) -> AbstractContextManager[None]:
+        """Nobody starts it here meanwhile. Raises JobIsLive."""
+        return job_lock(self._lock_of(job_id), job_id)
+
     def savepoint(self, job_id: str) -> Savepoint:
         """Copy the tips of all pipelines. Works beside a running job too: a checkpoint never changes."""
         pipelines = list_pipelines(self.files, job_id)
@@ -111,16 +113,10 @@ class Node:
         return list_savepoints(self.files, job_id)
 
     def _read_tip(self, job_id: str, pipeline_id: int) -> Checkpoint:
-        """The tip may move, and be tidied away, between finding and reading it."""
-        chain = Chain(self.files, job_id, pipeline_id)
-        while True:
-            head = chain.head()
-            if head == 0:
-                raise self._nothing_kept(job_id)
-            try:
-                return chain.read(head)
-            except NotThere:
-                continue
+        tip = Chain(self.files, job_id, pipeline_id).tip()
+        if tip is None:
+            raise self._nothing_kept(job_id)
+        return tip
 
     def _nothing_kept(self, job_id: str) -> NothingKept:
         return NothingKept(
@@ -149,13 +145,6 @@ def default_data_folder() -> Path:
     """`HOLDFAST_DATA`, or `.holdfast` in the home folder."""
     given = os.environ.get("HOLDFAST_DATA")
     return Path(given) if given else Path.home() / ".holdfast"
-
-
-def derive_job_id(path: Path, job_name: str) -> str:
-    """Stable for a job file and its name: the same file run again is the same job."""
-    place = hashlib.sha256(f"{path.resolve()}\0{job_name}".encode()).hexdigest()[:8]
-    slug = re.sub(r"[^a-z0-9]+", "-", job_name.lower()).strip("-")[:40] or "job"
-    return f"{slug}-{place}"
 
 
 def _read_stored(chain: Chain, number: int) -> StoredCheckpoint:

@@ -70,7 +70,7 @@ def derive_result(ends: Mapping[int, Ended | BaseException]) -> JobResult:
             return JobResult(JobEnd.FAILED, id_, end)
     if any(isinstance(end, Canceled) for end in ends.values()):
         return JobResult(JobEnd.CANCELED)
-    if all(end is Ended.FINISHED for end in ends.values()):
+    if not any(end is Ended.STOPPED for end in ends.values()):
         return JobResult(JobEnd.FINISHED)
     return JobResult(JobEnd.STOPPED)
 
@@ -273,21 +273,24 @@ class _Run:
         id_ = wanted.key.pipeline_id
         pipeline = next(p for p in self._spec.pipelines if p.id == id_)
         given = replace(self._outside, watch=_Both(watch, self._outside.watch), stop=stop)
-        request = self._requests[id_]
+        request = replace(self._requests[id_], claimed=wanted.claimed)
         try:
             with self._outside.stop.followed_by(stop):
                 ended = run_attempt(self._job_id, self._spec.env, pipeline, request, given)
         except BaseException as error:  # noqa: BLE001 - the attempt's outermost line: kept and judged
             self._errors[id_] = error
             return _judge(error)
-        return (EndedHow.FINISHED if ended is Ended.FINISHED else EndedHow.STOPPED), ""
+        return (EndedHow.STOPPED if ended is Ended.STOPPED else EndedHow.FINISHED), ""
 
 
 def _judge(error: BaseException) -> tuple[EndedHow, str]:
-    """As on a cluster, but for a chain that moved: another master has this job, and two would only push each other."""
+    """As on a cluster, but for a chain that moved: another master has this job, and two would only push each other.
+    And whoever waits for this process shall hear of a storage that does not come back.
+    """
     if isinstance(error, ChainMoved) or not isinstance(error, Exception):
         return EndedHow.FAILED_FOR_GOOD, str(error)
-    return judge_end(error)
+    how, reason = judge_end(error)
+    return (EndedHow.FAILED if how is EndedHow.HELD_UP else how), reason
 
 
 class _ToMaster:

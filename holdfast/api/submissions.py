@@ -65,6 +65,7 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
         restore=restore,
         on_missing=query.get("onMissing"),
         on_incompatible=query.get("onIncompatible"),
+        file=query.get("jobFile") or None,
         submission=query.get("submission"),
     )
 

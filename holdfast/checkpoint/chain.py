@@ -13,7 +13,7 @@ from holdfast.checkpoint.document import DocumentBroken, read_document, write_do
 from holdfast.model.checkpoints import Checkpoint, checkpoint_from_json
 from holdfast.model.errors import OutcomeUnknown, Terminal
 from holdfast.model.json import JsonObject
-from holdfast.outside.files import AlreadyThere, Files, NotThere
+from holdfast.outside.files import AlreadyThere, Files, NotThere, StorageFailed
 
 MANIFEST = "manifest.json"
 
@@ -30,6 +30,19 @@ class ChainMoved(Terminal):
             " This attempt has stopped; nothing needs to be done."
         )
         self.number = checkpoint.number
+
+
+class ChainMissing(StorageFailed):
+    """A pipeline has committed checkpoints, and the storage of the process that needs them has none."""
+
+    code = "chain-missing"
+
+    def __init__(self, job_id: str, pipeline_id: int) -> None:
+        super().__init__(
+            f"Cannot go on with pipeline {job_id}/{pipeline_id}: it has committed checkpoints, and none is in the"
+            " checkpoint storage of this process. All masters and workers need one shared folder: mount it, or"
+            " start this one with the right --data. Nothing was read or written."
+        )
 
 
 class Chain:
@@ -73,9 +86,19 @@ class Chain:
         return found
 
     def tip(self) -> Checkpoint | None:
-        """The newest checkpoint, or None for an empty chain. Raises DocumentBroken."""
-        number = self.head()
-        return self.read(number) if number else None
+        """The newest checkpoint, or None for an empty chain. Raises DocumentBroken.
+
+        The chain may go on, and what was its head be tidied away, between finding and reading it.
+        """
+        missed = 0
+        while number := self.head():
+            try:
+                return self.read(number)
+            except NotThere:
+                if number == missed:
+                    raise
+                missed = number
+        return None
 
     def extend(self, checkpoint: Checkpoint) -> None:
         """The commit point. Raises ChainMoved when somebody was first."""

@@ -9,7 +9,6 @@ A savepoint holds no path and needs nothing outside itself, so it may be moved a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.checkpoint.document import DocumentBroken, read_document, write_document
@@ -47,16 +46,27 @@ def write_savepoint(files: Files, checkpoints: Sequence[Checkpoint], at_ms: int)
 
 
 def write_savepoint_once(files: Files, checkpoints: Sequence[Checkpoint], at_ms: int) -> Savepoint:
-    """As `write_savepoint`, for pipelines that stand still: doing it again gives the same savepoint."""
+    """As `write_savepoint`, for pipelines that stand still: doing it again gives the same savepoint. One that somebody
+    took beside the running job in the same millisecond is another, and may hold less.
+    """
     job_id = checkpoints[0].job_id
-    path = f"{FOLDER}/{job_id}/{at_ms}"
-    for checkpoint in checkpoints:
-        target = f"{path}/{checkpoint.pipeline_id}/{MANIFEST}"
-        with suppress(AlreadyThere):
-            files.create_exclusive(target, write_document(checkpoint.to_json()))
-    with suppress(AlreadyThere):
-        files.create_exclusive(f"{path}/{INDEX}", _index_document(job_id, at_ms, checkpoints))
-    return Savepoint(path, job_id, at_ms, {c.pipeline_id: c for c in checkpoints})
+    parts = {c.pipeline_id: write_document(c.to_json()) for c in checkpoints}
+    while True:
+        path = f"{FOLDER}/{job_id}/{at_ms}"
+        index = _index_document(job_id, at_ms, checkpoints)
+        whole = [(f"{path}/{id_}/{MANIFEST}", data) for id_, data in parts.items()]
+        if all(_is_there(files, *part) for part in [*whole, (f"{path}/{INDEX}", index)]):
+            return Savepoint(path, job_id, at_ms, {c.pipeline_id: c for c in checkpoints})
+        at_ms += 1
+
+
+def _is_there(files: Files, path: str, data: bytes) -> bool:
+    """Whether these bytes are there now, written by us or before."""
+    try:
+        files.create_exclusive(path, data)
+    except AlreadyThere:
+        return files.read(path) == data
+    return True
 
 
 def _index_document(job_id: str, at_ms: int, checkpoints: Sequence[Checkpoint]) -> bytes:

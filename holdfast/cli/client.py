@@ -35,7 +35,9 @@ def add_parser(commands: Any) -> None:
     submit = commands.add_parser("submit", help="hand a job to a cluster")
     submit.add_argument("job", help="the job file (.conf, .json, .sql)")
     submit.add_argument("-i", "--variable", action="append", default=[], metavar="NAME=VALUE")
-    submit.add_argument("--job-id")
+    submit.add_argument(
+        "--job-id", help="names the job (default: job.id in env, else from the file's path)"
+    )
     submit.add_argument("--name")
     submit.add_argument("--restore", metavar="FROM")
     submit.add_argument("--wait", action="store_true", help="wait for its end; exit code as of run")
@@ -69,6 +71,7 @@ def submit_job(args: argparse.Namespace, out: TextIO) -> int:
         "submission": new_id(),
         "jobName": args.name or "",
         "jobId": args.job_id or "",
+        "jobFile": str(path.resolve()),
         "restore": args.restore or "",
     }
     query |= {f"variable.{k}": v for k, v in parse_variables(args.variable).items()}

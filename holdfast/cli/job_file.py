@@ -10,12 +10,11 @@ from pathlib import Path
 from holdfast.decide.restore import RestoreRequest, parse_restore
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import JobSpec
-from holdfast.node import derive_job_id
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.jars import missing_jars
 from holdfast.spec.catalog import Catalog as Declarations
 from holdfast.spec.config import Problem
-from holdfast.spec.env import parse_job_id
+from holdfast.spec.env import derive_job_id, parse_job_id
 from holdfast.spec.includes import JobText, as_it_is, include_files
 from holdfast.spec.parse import Parsed, parse_job
 

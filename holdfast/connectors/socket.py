@@ -34,6 +34,8 @@ CHUNK_BYTES = 65_536
 LINE_BYTES_MAX = 64 * 1024 * 1024
 CONNECT_TIMEOUT_S = 30.0
 LINES_PER_BATCH_MAX = 65_536
+KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""Asked after so many seconds of silence, then so often, and given up after so many questions."""
 _SCHEMA = pa.schema([pa.field("value", pa.string())])
 
 
@@ -66,6 +68,7 @@ class Lines:
         self._begun: list[bytes] = []
         self._begun_size = 0
         self._ready: list[bytes] = []
+        self._closing = False
         self.ended = False
 
     def take(self, lines_max: int, bytes_max: int, wait_ms: float) -> list[bytes]:
@@ -85,6 +88,7 @@ class Lines:
 
     def close(self) -> None:
         """Ends a blocked `take` of another thread, too."""
+        self._closing = True
         with suppress(OSError):  # the server may have been first
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
@@ -95,7 +99,12 @@ class Lines:
             chunk = self._connection.recv(CHUNK_BYTES)
         except TimeoutError:
             return
-        except OSError:
+        except OSError as error:
+            if not self._closing:
+                raise NotConnected(
+                    f"Cannot go on reading from {self._name}: the connection broke ({error.strerror or error}). What"
+                    " the server had sent and not finished sending is lost; look whether it is up."
+                ) from error
             chunk = b""
         if not chunk:
             self.ended = True
@@ -213,6 +222,7 @@ class SocketSource(SourceBase):
                 f"Cannot connect to {host}:{port}: {error.strerror or error}."
                 " Look whether the server is up and listens there."
             ) from error
+        _notice_silence(connection)
         return Lines(connection, f"{host}:{port}")
 
     def _hang_up(self) -> None:
@@ -225,6 +235,16 @@ class SocketSource(SourceBase):
         texts = [line.removesuffix(b"\r").decode(errors="replace") for line in lines]
         batch = pa.record_batch([pa.array(texts, pa.string())], schema=_SCHEMA)
         return TableBatch(self._table.path, batch, reached)
+
+
+def _notice_silence(connection: socket.socket) -> None:
+    """A server that has vanished, or a network that forgot the connection, ends a read within two minutes: without
+    this a stream would wait for lines for ever, and look well.
+    """
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _count(position: JsonObject) -> int:

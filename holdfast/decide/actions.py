@@ -63,6 +63,8 @@ class WriteSavepoint:
     """Names the savepoint, so that writing it twice is the same as once."""
     reason: str = ""
     """What people should know about it."""
+    advanced: tuple[int, ...] = ()
+    """Pipelines that are known to have committed something."""
 
 
 @dataclass(frozen=True, slots=True)

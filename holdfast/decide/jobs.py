@@ -58,7 +58,7 @@ def decide_job(world: World, job: Job, room: Room, now_ms: int) -> Sequence[Acti
     if observed:
         return observed
     if all(verdict.finished for verdict in verdicts.values()):
-        return [RecordOutcome(job.id, job.generation, Outcome.FINISHED, "")]
+        return [RecordOutcome(job.id, job.generation, Outcome.FINISHED, _why_finished(verdicts))]
     match job.goal:
         case Goal.RUN:
             return _decide_running(world, job, verdicts, room, now_ms)
@@ -171,6 +171,12 @@ def find_failing_since(verdicts: Mapping[int, Verdict]) -> int | None:
     return min(given_up) if given_up else None
 
 
+def _why_finished(verdicts: Mapping[int, Verdict]) -> str:
+    """Something is to be said of a job only if it holds for all its pipelines: that they had nothing left to do."""
+    said = {verdict.finished_why for verdict in verdicts.values()}
+    return said.pop() if len(said) == 1 else ""
+
+
 def _decide_savepoint(world: World, job: Job, verdicts: Mapping[int, Verdict]) -> Sequence[Action]:
     pipelines = job.submitted.pipeline_ids
     tried = [attempt for id_ in pipelines for attempt in world.attempts_of(job, id_)]
@@ -179,7 +185,10 @@ def _decide_savepoint(world: World, job: Job, verdicts: Mapping[int, Verdict]) -
         return [RecordOutcome(job.id, job.generation, Outcome.CANCELED, reason)]
     failed = find_failure(verdicts)
     reason = "" if failed is None else f"it had failed ({failed}); its tips are kept"
-    return [WriteSavepoint(job.id, job.generation, pipelines, job.goal_at_ms, reason)]
+    advanced = tuple(sorted({a.key.pipeline_id for a in tried if a.advanced}))
+    return [
+        WriteSavepoint(job.id, job.generation, pipelines, job.goal_at_ms, reason, advanced=advanced)
+    ]
 
 
 def _decide_cleanups(world: World, now_ms: int) -> Iterator[Action]:
@@ -214,6 +223,7 @@ def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAt
                 job_name=submitted.name,
                 variables=submitted.variables,
                 restore=submitted.restore,
+                claimed=any(a.advanced for a in world.tried_until(attempt)[:-1]),
             )
         )
     return tuple(found)

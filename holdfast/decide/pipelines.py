@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from holdfast.decide.attempts import (
     BACKOFF_MAX_MS,
@@ -21,6 +22,7 @@ from holdfast.model.workers import Wish
 
 INTERRUPTED_WAIT_MS = 500
 INTERRUPTED_WAIT_MAX_MS = 3_000
+HELD_UP_WAIT_MAX_MS = 15_000
 _FAILED = (EndedHow.FAILED, EndedHow.REPLACED)
 _INTERRUPTED = (EndedHow.LOST, EndedHow.CANCELED)
 
@@ -30,6 +32,7 @@ class Verdict:
     """`open` runs or shall run; else `due_at_ms` says when the next attempt may start, `given_up` that none will."""
 
     finished: bool = False
+    finished_why: str = ""
     open: Attempt | None = None
     due_at_ms: int = 0
     given_up: str | None = None
@@ -48,12 +51,15 @@ def judge_pipeline(world: World, job: Job, pipeline_id: int) -> Verdict:
     if newest.is_open:
         return Verdict(open=newest)
     if is_finished(attempts):
-        return Verdict(finished=True)
+        why = next(a.reason for a in attempts if a.ended_how is EndedHow.FINISHED)
+        return Verdict(finished=True, finished_why=why)
     ended_at_ms = newest.ended_at_ms or 0
     if newest.ended_how is EndedHow.FAILED_FOR_GOOD:
         return Verdict(given_up=newest.reason, given_up_at_ms=ended_at_ms)
     if newest.ended_how in _FAILED:
         return _after_failure(job, attempts, newest)
+    if newest.ended_how is EndedHow.HELD_UP:
+        return _after_hold_up(attempts, newest)
     if newest.ended_how in _INTERRUPTED:
         return _after_interruption(world, attempts, newest)
     return Verdict()
@@ -96,6 +102,13 @@ def _after_interruption(world: World, attempts: Sequence[Attempt], newest: Attem
     again = len(_recent(attempts, ended_at_ms, _INTERRUPTED)) - 2
     wait_ms = 0 if again < 0 else INTERRUPTED_WAIT_MS * 2 ** min(again, 10)
     return Verdict(due_at_ms=ended_at_ms + min(wait_ms, INTERRUPTED_WAIT_MAX_MS))
+
+
+def _after_hold_up(attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
+    """Storage that is away fails every job there is, and may be away for hours: none of them pays for it."""
+    in_a_row = sum(1 for _ in takewhile(lambda a: a.ended_how is EndedHow.HELD_UP, attempts[::-1]))
+    wait_ms = min(INTERRUPTED_WAIT_MS * 2 ** min(in_a_row - 1, 10), HELD_UP_WAIT_MAX_MS)
+    return Verdict(due_at_ms=(newest.ended_at_ms or 0) + wait_ms)
 
 
 def derive_wish(

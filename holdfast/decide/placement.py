@@ -77,6 +77,22 @@ class Room:
         suspect = key_of(job) if key_of(job) in self.suspects else None
         return self._choose(job.submitted.tag_filter, suspect)
 
+    def ask_for_all(self, job: Job) -> Placed | NoRoom:
+        """Whether all pipelines of a job have room at once: half a job takes slots and never ends. Takes nothing."""
+        found = self.ask(job)
+        wanted = len(job.submitted.pipeline_ids)
+        tagged = [w for w in self.ready if _fits(w, job.submitted.tag_filter)]
+        free = [
+            w.heartbeat.slots - self._hosted.get(w.id, 0)
+            for w in tagged
+            if w.heartbeat.slots is not None
+        ]
+        if isinstance(found, NoRoom) or len(free) < len(tagged) or sum(free) >= wanted:
+            return found
+        return NoRoom(
+            f"it has {wanted} pipelines, and {sum(free)} of {self._slots_of(tagged)} slots are free"
+        )
+
     def _choose(self, tags: Mapping[str, str], suspect: JobKey | None) -> Placed | NoRoom:
         if not self.heard:
             return NoRoom("no worker is there")

@@ -51,6 +51,8 @@ class RestoreRequest:
     """Whose checkpoint was named; None: that of the job's only pipeline."""
     submission: str = ""
     """Who asks. Once an attempt of this submission has claimed a pipeline, its own newest checkpoint comes first."""
+    claimed: bool = False
+    """It is known that one has: where there is no chain, it is not that nothing was kept."""
 
 
 def parse_restore(
@@ -112,6 +114,7 @@ def ask_for_tip(request: RestoreRequest) -> RestoreRequest:
         on_missing=request.on_missing,
         on_incompatible=request.on_incompatible,
         submission=request.submission,
+        claimed=request.claimed,
     )
 
 
@@ -214,6 +217,14 @@ def decide_candidate(candidate: Candidate, found: Found, request: RestoreRequest
         reason = "; ".join(f"{at}: {said}" for at, said in sorted(found.unreadable.items()))
         return _apply(request.on_missing, reason, "on-missing", tuple(sorted(found.unreadable)))
     return Use()
+
+
+def is_chain_missing(request: RestoreRequest, head: int) -> bool:
+    """Whether the storage that was looked into cannot be the one that this submission has written to. To begin anew
+    there, or at the savepoint it once began at, would repeat all rows since, and nobody has agreed to that.
+    """
+    agreed = request.on_missing in (Policy.FRESH, Policy.LATEST)
+    return request.claimed and head == 0 and not agreed
 
 
 def decide_without_candidate(request: RestoreRequest, passed_over: Sequence[str]) -> Verdict:

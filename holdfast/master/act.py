@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from holdfast.checkpoint.chain import Chain
+from holdfast.checkpoint.chain import Chain, ChainMissing
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.checkpoint.savepoint import write_savepoint_once
 from holdfast.decide.actions import (
@@ -97,8 +97,11 @@ def record_outcome(action: RecordOutcome, given: Acting) -> None:
 def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
     """All pipelines stand still. Written under a name that the wish gave it: again is the same."""
     try:
-        tips = [Chain(given.files, action.job_id, id_).tip() for id_ in action.pipeline_ids]
-        found = [tip for tip in tips if tip is not None]
+        tips = {id_: Chain(given.files, action.job_id, id_).tip() for id_ in action.pipeline_ids}
+        missing = [id_ for id_ in action.advanced if tips.get(id_) is None]
+        if missing:
+            raise ChainMissing(action.job_id, missing[0])
+        found = [tip for tip in tips.values() if tip is not None]
         path = write_savepoint_once(given.files, found, action.at_ms).path if found else None
     except HoldfastError as error:
         if not _is_hopeless(error, action, given):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from holdfast.decide.epochs import derive_cadence
 from holdfast.decide.placement import NoRoom, Room
@@ -14,6 +15,7 @@ from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrate
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
+from holdfast.spec.env import derive_job_id
 from holdfast.spec.parse import Parse, parse_job
 from holdfast.store.commits import NoSuchJob
 
@@ -36,6 +38,8 @@ class Submission:
     restore: str | None = None
     on_missing: str | None = None
     on_incompatible: str | None = None
+    file: str | None = None
+    """Where it was read: what names no id has the one that `run` gives it, so that the same file is the same job."""
     submission: str | None = None
     """The same again is the same submission. None: a new one each time."""
 
@@ -81,7 +85,7 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
     read_restore(restore)
     tags = env.extra.get("tag_filter")
     return SubmittedJob(
-        job_id=given.job_id or env.job_id or new_id(),
+        job_id=given.job_id or env.job_id or _derive_id(given, spec),
         generation=0,
         submission=submission,
         name=given.name or env.job_name,
@@ -99,6 +103,12 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         submitted_at_ms=now_ms,
         graph=_graph(spec),
     )
+
+
+def _derive_id(given: Submission, spec: JobSpec) -> str:
+    if given.file is None:
+        return new_id()
+    return derive_job_id(Path(given.file), given.name or spec.env.job_name)
 
 
 def _longest_epoch_ms(env: Env) -> int:
@@ -129,7 +139,7 @@ def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     world = master.observe()
     open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
     room = Room(world, open_attempts, master.now_ms())
-    placed = room.ask(Job(submitted))
+    placed = room.ask_for_all(Job(submitted))
     if isinstance(placed, NoRoom):
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"

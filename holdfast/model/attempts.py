@@ -20,6 +20,8 @@ class EndedHow(Enum):
     """It reported an error that every attempt would meet."""
     LOST = "lost"
     """Its worker fell silent, or does not know it any more."""
+    HELD_UP = "held-up"
+    """Checkpoint storage did not do what it was asked: the job can do nothing about that."""
     REPLACED = "replaced"
     """It ran and got nowhere; policy ended it."""
 

@@ -84,6 +84,7 @@ def answer_to_json(answer: Answer) -> JsonObject:
                 "jobName": wanted.job_name,
                 "variables": dict(wanted.variables),
                 "restore": wanted.restore,
+                "claimed": wanted.claimed,
             }
             for wanted in answer.attempts
         ],
@@ -105,6 +106,7 @@ def answer_from_json(found: Any) -> Answer:
                 job_name=wanted["jobName"],
                 variables=wanted["variables"],
                 restore=wanted["restore"],
+                claimed=bool(wanted.get("claimed")),
             )
             for wanted in found["attempts"]
         ),

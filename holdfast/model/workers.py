@@ -81,6 +81,8 @@ class DesiredAttempt:
     variables: Mapping[str, str]
     restore: JsonObject
     """The request to use until the pipeline has a checkpoint of its own in this generation."""
+    claimed: bool = False
+    """An earlier attempt of this generation has committed something: there is a chain, wherever this worker looks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,8 @@ class Ended(Enum):
     """How an attempt ended that did not fail."""
 
     FINISHED = "finished"
+    FINISHED_BEFORE = "finished before"
+    """Its chain says so: nothing was read, and nothing was left to publish."""
     STOPPED = "stopped"
 
 

@@ -8,11 +8,13 @@ from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.decide.retention import Kept, decide_retention
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind
+from holdfast.model.errors import OutcomeUnknown
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import NotThere, StorageFailed
 
 RETAINED_MAX = 20
 TIDY_EVERY_MS = 1_000
+_MAY_PASS = (StorageFailed, OutcomeUnknown)
 
 
 class Keeping:
@@ -41,7 +43,7 @@ class Keeping:
 
     def _tidy(self) -> None:
         """What a checkpoint says never changes, so it is read once; which there are is looked up every time."""
-        with suppress(StorageFailed):
+        with suppress(*_MAY_PASS):
             self._remove_due()
 
     def _remove_due(self) -> None:
@@ -53,7 +55,7 @@ class Keeping:
             retained_max=self._retained_max,
         )
         for number in due:
-            with suppress(StorageFailed):
+            with suppress(*_MAY_PASS):
                 self._chain.remove(number)
 
     def _look_up(self, number: int) -> Kept | None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from holdfast.checkpoint.chain import Chain
+from holdfast.checkpoint.chain import Chain, ChainMissing
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.checkpoint.savepoint import list_savepoints, read_savepoint
 from holdfast.connectors.base import Position, is_done, token_lineage
@@ -29,6 +29,7 @@ from holdfast.decide.restore import (
     decide_without_candidate,
     derive_abandoned,
     derive_displaced,
+    is_chain_missing,
 )
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, SinkState
 from holdfast.model.errors import RestoreRefused
@@ -109,6 +110,8 @@ class _Search:
         self._fingerprint = pipeline_fingerprint(pipeline.spec)
         self._considered: list[Considered] = []
         self._head = _read_head(chain)
+        if is_chain_missing(request, self._head.number):
+            raise ChainMissing(chain.job_id, chain.pipeline_id)
         asked_before = request.submission and request.submission == self._head.submission
         self._request = ask_for_tip(request) if asked_before else request
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from holdfast.model.jobs import Env, JobMode, StallPolicy
@@ -46,6 +48,13 @@ def parse_duration(found: Json) -> int:
             f"expected milliseconds or a duration such as 10s, 5m or 1h, found {found!r}"
         )
     return round(float(match.group(1)) * unit)
+
+
+def derive_job_id(path: Path, job_name: str) -> str:
+    """Stable for a job file and its name: the same file run again is the same job."""
+    place = hashlib.sha256(f"{path.resolve()}\0{job_name}".encode()).hexdigest()[:8]
+    slug = re.sub(r"[^a-z0-9]+", "-", job_name.lower()).strip("-")[:40] or "job"
+    return f"{slug}-{place}"
 
 
 def _parse_restore(found: Json) -> str:

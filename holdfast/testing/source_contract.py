@@ -178,6 +178,13 @@ def _is_moving_with_its_rows(case: SourceCase) -> None:
             )
 
 
+def _is_careful_with_positions(case: SourceCase) -> None:
+    """never changes a position that it has handed out: a checkpoint holds it"""
+    steps = _walk(case, same_budget(_budget(case, rows_max=1, tasks_max=1)))
+    for step in list(steps):
+        assert step.handed_out == step.after, f"{step.after} has become {step.handed_out}"
+
+
 def _is_true_to_its_tables(case: SourceCase) -> None:
     """delivers the tables it names, with their columns and types, and kinds only where it says so"""
     source = case.make()
@@ -441,6 +448,7 @@ SOURCE_RULES: tuple[Rule[SourceCase], ...] = (
     rule_of(_is_truthful_about_its_end, always),
     rule_of(_is_replayable, _replayable),
     rule_of(_is_moving_with_its_rows, always),
+    rule_of(_is_careful_with_positions, always),
     rule_of(_is_true_to_its_tables, always),
     rule_of(_is_picklable, always),
     rule_of(_is_telling, always),

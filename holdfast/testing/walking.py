@@ -28,6 +28,8 @@ class Step:
     batches: Sequence[TableBatch]
     rows: Sequence[str]
     after: Position
+    handed_out: Position
+    """`after`, as the source's own object."""
 
 
 def walk(
@@ -68,7 +70,8 @@ def take_step(source: Source, position: Position, budget: Budget) -> Step | None
         reached.append(last)
     after = plan.end if plan.end is not None else source.position_after(given, reached)
     assert given == position, f"reading changed the position it was given to {given}"
-    return Step(through_json(position), plan, batches, batch_rows(batches), through_json(after))
+    rows = batch_rows(batches)
+    return Step(through_json(position), plan, batches, rows, through_json(after), after)
 
 
 def through_json(found: JsonObject) -> JsonObject:

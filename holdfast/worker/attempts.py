@@ -89,7 +89,7 @@ def _run_opened(pipeline: OpenPipeline, request: RestoreRequest, outside: Worker
         start = find_start(pipeline, chain, outside.files, request, tables)
         if start.settled:
             outside.watch.restored(start.report)
-            return Ended.FINISHED
+            return Ended.FINISHED_BEFORE
         attempt = Attempt(pipeline, path, learnt, given)
         try:
             return attempt.run(start)

