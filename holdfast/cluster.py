@@ -20,7 +20,7 @@ from holdfast.api.app import create_app
 from holdfast.api.serving import Serving
 from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings
-from holdfast.model.errors import HoldfastError, Terminal
+from holdfast.model.errors import Canceled, HoldfastError, Terminal
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import Clock, RealClock
 from holdfast.outside.files import LocalFiles
@@ -37,6 +37,7 @@ TICK_MS = 100
 TIDY_EVERY_MS = 60_000
 DRAIN_MS = 20_000
 DRAIN_LOOK_MS = 20
+WARM_UP_WAITS_S = (1, 5, 30)
 
 
 class PortTaken(Terminal):
@@ -200,12 +201,17 @@ def _watch_lease(worker: WorkerHost, ended: threading.Event) -> None:
 
 def _warm_up(host: SparkHost) -> None:
     """Whoever needs Spark next meets the failure again; here it is told before anybody waits for it."""
-    try:
-        host.warm_up()
-    except Exception as error:  # noqa: BLE001 - the thread's outermost line
-        _say(f"Spark does not start: {_words_of(error)}")
-    else:
-        _say("Spark is warm.")
+    for wait_s in WARM_UP_WAITS_S:
+        try:
+            host.warm_up()
+        except Canceled:
+            return
+        except Exception as error:  # noqa: BLE001 - the thread's outermost line
+            _say(f"Spark does not start: {_words_of(error)}")
+            RealClock().wait(wait_s * 1000)
+        else:
+            _say("Spark is warm.")
+            return
 
 
 def _drain(worker: WorkerHost, asked: SimpleQueue[int], clock: Clock) -> None:

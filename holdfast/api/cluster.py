@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from holdfast import __version__
 from holdfast.api.serving import Serving
+from holdfast.master.looking import list_workers
 from holdfast.model.errors import ConfigError
+
+ALIVE = "ALIVE"
 
 if TYPE_CHECKING:
     from holdfast.api.app import Call
@@ -16,13 +19,12 @@ if TYPE_CHECKING:
 def overview(serving: Serving, call: Call) -> object:
     """Numbers as text, as SeaTunnel has them."""
     master = serving.master
-    counts = master.store.reads.count_outcomes()
-    workers = _workers(serving)
-    world = master.observe()
-    open_attempts = sum(1 for attempt in world.attempts if attempt.is_open)
+    reads = master.store.reads
+    counts, pending, lease = reads.count_outcomes(), reads.count_pending(), reads.lease()
+    workers = [worker for worker in _workers(serving) if worker["status"] == ALIVE]
+    open_attempts = sum(int(str(worker["attempts"])) for worker in workers)
     fixed = [worker["slots"] for worker in workers]
-    total = None if not fixed or None in fixed else sum(int(str(slots)) for slots in fixed)
-    lease = master.store.reads.lease()
+    total = None if None in fixed else sum(int(str(slots)) for slots in fixed)
     found = {
         "projectVersion": __version__,
         "leader": lease.url if lease else "",
@@ -31,7 +33,8 @@ def overview(serving: Serving, call: Call) -> object:
         "totalSlot": "dynamic" if total is None else total,
         "unassignedSlot": "dynamic" if total is None else total - open_attempts,
         "works": len(workers),
-        "runningJobs": counts.get("", 0),
+        "runningJobs": counts.get("", 0) - pending,
+        "pendingJobs": pending,
         "finishedJobs": counts.get("FINISHED", 0),
         "failedJobs": counts.get("FAILED", 0),
         "cancelledJobs": counts.get("CANCELED", 0),
@@ -40,31 +43,29 @@ def overview(serving: Serving, call: Call) -> object:
     return {name: str(value) for name, value in found.items()}
 
 
-def list_workers(serving: Serving, call: Call) -> object:
+def show_workers(serving: Serving, call: Call) -> object:
     return _workers(serving)
 
 
 def _workers(serving: Serving) -> list[dict[str, object]]:
-    """From the store, so that a stand-by knows too; as old as the write-behind delay."""
     master = serving.master
     now_ms = master.now_ms()
-    world = master.observe()
+    hosted = master.store.reads.hosted()
+    # What a stand-by knows is as old as the write-behind delay.
+    lease_ms = master.settings.limits.worker_lease_ms + master.settings.write_behind_ms
     found: list[dict[str, object]] = []
-    for heartbeat, heard_at_ms in master.store.reads.workers():
-        worker_id = heartbeat["workerId"]
-        hosted = [a for a in world.attempts if a.is_open and a.worker_id == worker_id]
-        silent_ms = now_ms - heard_at_ms
-        lease_ms = master.settings.limits.worker_lease_ms + master.settings.write_behind_ms
+    for worker in list_workers(master):
+        told = worker.heartbeat
         found.append(
             {
-                "workerId": worker_id,
-                "url": heartbeat["url"],
-                "tags": heartbeat["tags"],
-                "slots": heartbeat["slots"],
-                "attempts": len(hosted),
-                "draining": heartbeat["draining"],
-                "lastHeartbeatTime": heard_at_ms,
-                "status": "ALIVE" if silent_ms <= lease_ms else "SILENT",
+                "workerId": worker.id,
+                "url": told.url,
+                "tags": dict(told.tags),
+                "slots": told.slots,
+                "attempts": hosted.get(worker.id, 0),
+                "draining": told.draining,
+                "lastHeartbeatTime": worker.heard_at_ms,
+                "status": ALIVE if now_ms - worker.heard_at_ms <= lease_ms else "SILENT",
             }
         )
     return found
@@ -86,6 +87,6 @@ def update_tags(serving: Serving, call: Call) -> object:
 
 ROUTES = (
     ("GET", "/overview", overview),
-    ("GET", "/workers", list_workers),
+    ("GET", "/workers", show_workers),
     ("POST", "/update-tags", update_tags),
 )

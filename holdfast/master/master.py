@@ -19,7 +19,7 @@ from holdfast.model.attempts import AttemptKey
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.lease import Lease
 from holdfast.model.wire import heartbeat_to_json, observed_to_json
-from holdfast.model.workers import Answer, Heartbeat, Worker
+from holdfast.model.workers import Answer, Heartbeat, ObservedAttempt, Worker
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import Files
 from holdfast.store.connection import Deposed, StoreFailed
@@ -170,7 +170,7 @@ class Master:
                     self.wake.set()
             # The answer costs what this worker hosts, not all there is.
             stored = self.store.reads.observe_worker(heartbeat.worker_id)
-            world = self._picture(stored, self._workers)
+            world = self.picture_of(stored, self._workers)
             answer = Answer(
                 term=self.leading_term(),
                 sent_at_ms=heartbeat.sent_at_ms,
@@ -193,15 +193,17 @@ class Master:
         """Workers first, then the store: one picture."""
         workers: Mapping[str, Worker] = dict(self._workers)
         expired_before_ms = self.now_ms() - self.settings.limits.history_expire_ms
-        return self._picture(self.store.reads.observe(expired_before_ms=expired_before_ms), workers)
+        return self.picture_of(
+            self.store.reads.observe(expired_before_ms=expired_before_ms), workers
+        )
 
-    def _picture(self, stored: Stored, workers: Mapping[str, Worker]) -> World:
+    def picture_of(self, stored: Stored, workers: Mapping[str, Worker] | None = None) -> World:
         return World(
             term=0 if stored.lease is None else stored.lease.term,
             leading_since_ms=self._leading_since_ms,
             jobs=stored.jobs,
             attempts=stored.attempts,
-            workers=workers,
+            workers=dict(self._workers) if workers is None else workers,
             cleanups=stored.cleanups,
             expired=stored.expired,
             tip_since_ms={key: since_ms for key, (_, since_ms) in self._tips.items()},
@@ -248,17 +250,20 @@ class Master:
         self._tips = {key: known for key, known in self._tips.items() if key in live}
 
     def _write_reports(self, term: int, now_ms: int) -> None:
-        """In memory until now, and of the past it keeps nothing."""
-        reports = []
+        """In memory until now, and of the past it keeps nothing. Of a pipeline its newest attempt counts: an older one
+        may still be told of by a worker that was cut off.
+        """
         heard = []
+        newest: dict[tuple[str, int, int], ObservedAttempt] = {}
         for worker_id, worker in sorted(self._workers.items()):
             told = replace(worker.heartbeat, attempts=())
             heard.append((worker_id, heartbeat_to_json(told), worker.heard_at_ms))
             for seen in worker.heartbeat.attempts:
-                key = seen.key
-                reports.append(
-                    (key.job_id, key.generation, key.pipeline_id, observed_to_json(seen))
-                )
+                pipeline = (seen.key.job_id, seen.key.generation, seen.key.pipeline_id)
+                known = newest.get(pipeline)
+                if known is None or known.key.number < seen.key.number:
+                    newest[pipeline] = seen
+        reports = [(*pipeline, observed_to_json(seen)) for pipeline, seen in newest.items()]
         self.store.commits.write_reports(term, reports, heard, at_ms=now_ms)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from holdfast.decide.epochs import derive_cadence
-from holdfast.decide.placement import NoRoom, Room
+from holdfast.decide.placement import NoRoom
 from holdfast.decide.restore import RestoreMode, read_restore
+from holdfast.master.looking import ask_for_room
 from holdfast.master.master import Master
 from holdfast.model.errors import ConfigError, Terminal
 from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrategy, SubmittedJob
@@ -126,10 +127,7 @@ def _graph(spec: JobSpec) -> JsonObject:
 
 
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
-    world = master.observe()
-    open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
-    room = Room(world, open_attempts, master.now_ms())
-    placed = room.ask(Job(submitted))
+    placed = ask_for_room(master, Job(submitted))
     if isinstance(placed, NoRoom):
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"

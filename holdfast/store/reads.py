@@ -191,6 +191,18 @@ class Reads:
         with reading(self._engine) as tx:
             return {outcome or "": count for outcome, count in tx.execute(query)}
 
+    def count_pending(self) -> int:
+        """Jobs that live and have not begun anywhere yet."""
+        begun = (
+            select(attempts.c.job_id)
+            .where(_SAME_JOB, attempts.c.started_at_ms.is_not(None))
+            .correlate(jobs)
+        )
+        query = select(func.count()).select_from(jobs)
+        with reading(self._engine) as tx:
+            found = tx.execute(query.where(jobs.c.outcome.is_(None), ~begun.exists()))
+            return int(found.scalar_one())
+
     def cleanups(self) -> list[Cleanup]:
         with reading(self._engine) as tx:
             return [Cleanup(*row) for row in tx.execute(select(cleanups))]
