@@ -5,11 +5,13 @@ and `holdfast worker`. Checkpoint storage is a folder that all of them see.
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,6 +39,8 @@ TICK_MS = 100
 TIDY_EVERY_MS = 60_000
 DRAIN_MS = 20_000
 DRAIN_LOOK_MS = 20
+DRAINED = 0
+"""Beside the numbers of signals: who asked did so over the API."""
 WARM_UP_WAITS_S = (1, 5, 30)
 
 
@@ -89,7 +93,8 @@ def run_server(data: Path, config: ServerConfig) -> None:
         stack.enter_context(_ticking(master))
         worker = None
         if config.worker is not None:
-            worker = stack.enter_context(_working(data, config.worker, (url,), clock))
+            told = functools.partial(_say, "The worker drains: it takes no more attempts.")
+            worker = stack.enter_context(_working(data, config.worker, (url,), clock, told))
         serving = Serving(master, Catalog(), config.strategy, forward, worker, config.context_path)
         stack.enter_context(_serving(serving, listening))
         _say(f"Master at {url}, state in {_without_password(state)}, data in {data}.")
@@ -102,7 +107,10 @@ def run_server(data: Path, config: ServerConfig) -> None:
 def run_worker(data: Path, config: WorkerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     clock = RealClock()
-    with _asked_to_end() as asked, _working(data, config, config.masters, clock) as worker:
+    with (
+        _asked_to_end() as asked,
+        _working(data, config, config.masters, clock, lambda: asked.put(DRAINED)) as worker,
+    ):
         _say(f"Worker for {', '.join(config.masters)}, data in {data}.")
         asked.get()
         _say("Stopping: attempts end after their epoch and go on elsewhere. Again: they end now.")
@@ -148,13 +156,19 @@ def _ticking(master: Master) -> Iterator[None]:
 
 @contextmanager
 def _working(
-    data: Path, config: WorkerConfig, masters: tuple[str, ...], clock: Clock
+    data: Path,
+    config: WorkerConfig,
+    masters: tuple[str, ...],
+    clock: Clock,
+    when_drained: Callable[[], None],
 ) -> Iterator[WorkerHost]:
+    """`when_drained` is called once, when somebody has asked it over the API to end in peace."""
     conf = dict(config.spark)
     spark_master = conf.pop("spark.master", "local[*]")
     host = SparkHost(SparkSettings(master=spark_master, conf=conf))
     outside = HostOutside(LocalFiles(data / "checkpoints"), Catalog(), host, clock, _say)
-    settings = WorkerSettings(new_id(), masters, slots=config.slots, tags=config.tags)
+    place = f"{socket.gethostname()}:{os.getpid()}"
+    settings = WorkerSettings(new_id(), masters, place, slots=config.slots, tags=config.tags)
     worker = WorkerHost(
         settings,
         attempt_runner(outside),
@@ -165,7 +179,7 @@ def _working(
     _say(f"Worker {settings.me} begins.")
     ended = threading.Event()
     threads = RealThreads()
-    threads.start("heartbeat", lambda: _beat(worker, settings, ended))
+    threads.start("heartbeat", lambda: _beat(worker, settings, ended, when_drained))
     threads.start("lease", lambda: _watch_lease(worker, ended))
     if config.warm:
         threads.start("warm up", lambda: _warm_up(host))
@@ -177,8 +191,14 @@ def _working(
         host.stop()
 
 
-def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) -> None:
+def _beat(
+    worker: WorkerHost,
+    settings: WorkerSettings,
+    ended: threading.Event,
+    when_drained: Callable[[], None],
+) -> None:
     was_answered: bool | None = None
+    was_draining = False
     while not ended.is_set():
         try:
             answered = worker.beat()
@@ -189,6 +209,9 @@ def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) 
             was_answered = answered
             masters = ", ".join(settings.masters)
             _say("A leader answers." if answered else f"No leader answers; asked were {masters}.")
+        if worker.is_draining and not was_draining:
+            was_draining = True
+            when_drained()
         worker.wake.wait(settings.heartbeat_ms / 1000)
 
 

@@ -25,6 +25,7 @@ Handler = Callable[[Serving, "Call"], object]
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (NoSuchJob, 404),
+    (cluster.NoSuchWorker, 404),
     (JobIsThere, 409),
     (JobRejected, 409),
     (ConfigError, 400),

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from holdfast import __version__
+from holdfast.api.bodies import read_object
 from holdfast.api.serving import Serving
 from holdfast.master.looking import list_workers
-from holdfast.model.errors import ConfigError
+from holdfast.master.master import Asked
+from holdfast.model.errors import ConfigError, Terminal, Transient
 
 ALIVE = "ALIVE"
+ASKED_TIMEOUT_MS = 5_000
+ASKED_LOOK_MS = 20
 
 if TYPE_CHECKING:
     from holdfast.api.app import Call
+
+
+class NoSuchWorker(Terminal):
+    """No worker, or more than one, goes by what was given."""
+
+    code = "no-such-worker"
+
+
+class WorkerSilent(Transient):
+    """A worker was asked for something and has not reported since."""
+
+    code = "worker-silent"
 
 
 def overview(serving: Serving, call: Call) -> object:
@@ -59,7 +74,7 @@ def _workers(serving: Serving) -> list[dict[str, object]]:
         found.append(
             {
                 "workerId": worker.id,
-                "url": told.url,
+                "host": told.host,
                 "tags": dict(told.tags),
                 "slots": told.slots,
                 "attempts": hosted.get(worker.id, 0),
@@ -72,21 +87,55 @@ def _workers(serving: Serving) -> list[dict[str, object]]:
 
 
 def update_tags(serving: Serving, call: Call) -> object:
-    """Of the worker in this process."""
-    if serving.worker is None:
-        raise ConfigError("Cannot set tags: no worker runs in this process. Ask its own address.")
-    try:
-        tags = json.loads(call.body or b"{}")
-    except ValueError as wrong:
-        raise ConfigError(f"Cannot set tags: the request is not JSON ({wrong}).") from wrong
-    if not isinstance(tags, dict):
-        raise ConfigError("Cannot set tags: expected a JSON object.")
-    serving.worker.update_tags({str(name): str(value) for name, value in tags.items()})
+    """Of the worker that is named; else of the one in this process, as SeaTunnel has it."""
+    tags = {str(name): str(value) for name, value in read_object(call).items()}
+    if "workerId" in call.query:
+        _ask_worker(serving, call.query["workerId"], Asked(tags=tags))
+    elif serving.worker is None:
+        raise ConfigError(
+            "Cannot set tags: no worker runs in this process. Name one: /update-tags?workerId=…; /workers lists them."
+        )
+    else:
+        serving.worker.update_tags(tags)
     return {"status": "success", "message": "update node tags done."}
+
+
+def drain_worker(serving: Serving, call: Call) -> object:
+    """Its pipelines go on elsewhere, each after its epoch; then it ends, unless it is part of a server."""
+    worker_id = _ask_worker(serving, str(read_object(call).get("workerId", "")), Asked(drain=True))
+    return {"workerId": worker_id}
+
+
+def _ask_worker(serving: Serving, named: str, asked: Asked) -> str:
+    """The id of the worker, once it has heard it."""
+    master = serving.master
+    master.leading_term()
+    worker_id = _find_worker(serving, named)
+    master.ask_worker(worker_id, asked)
+    until_ms = master.clock.elapsed_ms() + ASKED_TIMEOUT_MS
+    while master.is_asked(worker_id):
+        if master.clock.elapsed_ms() > until_ms:
+            raise WorkerSilent(
+                f"Cannot tell whether worker {worker_id} was told: it did not report within"
+                f" {ASKED_TIMEOUT_MS / 1000:g} s. It is told when it does; `holdfast workers` shows it."
+            )
+        master.clock.wait(ASKED_LOOK_MS)
+    return worker_id
+
+
+def _find_worker(serving: Serving, named: str) -> str:
+    """By its id or the first letters of it."""
+    known = [worker["workerId"] for worker in _workers(serving) if worker["status"] == ALIVE]
+    found = [str(id_) for id_ in known if named and str(id_).startswith(named)]
+    if len(found) != 1:
+        said = f"{len(found)} of {len(known)} workers have an id that begins so"
+        raise NoSuchWorker(f"Cannot ask worker '{named}': {said}. `holdfast workers` lists them.")
+    return found[0]
 
 
 ROUTES = (
     ("GET", "/overview", overview),
     ("GET", "/workers", show_workers),
     ("POST", "/update-tags", update_tags),
+    ("POST", "/drain-worker", drain_worker),
 )

@@ -53,6 +53,14 @@ class MasterSettings:
     limits: Limits = field(default_factory=Limits)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What people want of a worker."""
+
+    tags: Mapping[str, str] | None = None
+    drain: bool = False
+
+
 class Master:
     """`tick` is called by one thread, `hear` and the rest by any."""
 
@@ -70,6 +78,7 @@ class Master:
         self._workers: dict[str, Worker] = {}
         self._tips: dict[AttemptKey, tuple[int, int]] = {}
         self._reported_at_ms = 0
+        self._asked: dict[str, Asked] = {}
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
         self.failed: Mapping[Action, str] = {}
@@ -146,6 +155,7 @@ class Master:
             self._leading_since_ms = now_ms
             self._workers.clear()
             self._tips.clear()
+            self._asked.clear()
 
     def step_down(self) -> None:
         """End in peace: nobody has to wait for the lease to run out."""
@@ -171,13 +181,35 @@ class Master:
             # The answer costs what this worker hosts, not all there is.
             stored = self.store.reads.observe_worker(heartbeat.worker_id)
             world = self.picture_of(stored, self._workers)
-            answer = Answer(
+            asked = self._still_asked(heartbeat)
+            return Answer(
                 term=self.leading_term(),
                 sent_at_ms=heartbeat.sent_at_ms,
                 lease_ms=self.settings.limits.worker_lease_ms,
                 attempts=derive_desired(world, heartbeat.worker_id, now_ms),
+                tags=asked.tags,
+                drain=asked.drain,
             )
-            return answer
+
+    def ask_worker(self, worker_id: str, asked: Asked) -> None:
+        """Told with its next answers, until its heartbeat shows that it has been heard. Not stored: a worker's tags
+        live and end with it. Raises NotLeading.
+        """
+        with self._lock:
+            self.leading_term()
+            self._asked[worker_id] = asked
+
+    def is_asked(self, worker_id: str) -> bool:
+        """Whether it has still to be told."""
+        return worker_id in self._asked
+
+    def _still_asked(self, heartbeat: Heartbeat) -> Asked:
+        asked = self._asked.get(heartbeat.worker_id, Asked())
+        tags_done = asked.tags is None or dict(heartbeat.tags) == dict(asked.tags)
+        if tags_done and (heartbeat.draining or not asked.drain):
+            self._asked.pop(heartbeat.worker_id, None)
+            return Asked()
+        return asked
 
     def _note_tips(self, heartbeat: Heartbeat, now_ms: int) -> None:
         for seen in heartbeat.attempts:

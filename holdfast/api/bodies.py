@@ -1,0 +1,32 @@
+"""What a request holds, read as JSON of the shape that is expected."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from holdfast.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from holdfast.api.app import Call
+
+
+def read_object(call: Call) -> dict[str, Any]:
+    found = _read_json(call)
+    if not isinstance(found, dict):
+        raise ConfigError("Cannot read the request: expected a JSON object.")
+    return found
+
+
+def read_list(call: Call) -> list[dict[str, Any]]:
+    found = _read_json(call)
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise ConfigError("Cannot read the request: expected a list of JSON objects.")
+    return found
+
+
+def _read_json(call: Call) -> object:
+    try:
+        return json.loads(call.body or b"{}")
+    except ValueError as wrong:
+        raise ConfigError(f"Cannot read the request: it is not JSON ({wrong}).") from wrong
