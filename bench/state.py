@@ -12,10 +12,12 @@ from statistics import median
 from typing import Any
 
 from sqlalchemy import Table, insert
-from starlette.testclient import TestClient
+from starlette.responses import JSONResponse
 
 from bench.figures import Figure, Ground
-from holdfast.api.app import create_app
+from holdfast.api.app import Call, Handler
+from holdfast.api.cluster import overview
+from holdfast.api.jobs import finished_jobs, job_info, running_jobs
 from holdfast.api.serving import Serving
 from holdfast.decide.jobs import decide
 from holdfast.master.master import Master, MasterSettings
@@ -73,22 +75,20 @@ def _passes(kind: str, url: str, ground: Ground) -> Iterator[Figure]:
     world = master.observe()
     assert (len(world.jobs), len(world.attempts)) == (LIVE, LIVE)
     assert decide(world, now_ms) == []
-    api = TestClient(create_app(Serving(master, Catalog(), ScheduleStrategy.WAIT, forward)))
+    serving = Serving(master, Catalog(), ScheduleStrategy.WAIT, forward)
 
-    def list_(target: str) -> Callable[[], object]:
-        def ask() -> None:
-            assert len(api.get(f"{target}?rows={LISTED}").json()) == LISTED
-
-        return ask
+    def answer(handler: Handler, **path: str) -> Callable[[], object]:
+        call = Call(path, {"rows": str(LISTED)}, b"", "")
+        return lambda: JSONResponse(handler(serving, call)).body
 
     cases: dict[str, Callable[[], object]] = {
         "decide()": lambda: decide(replace(world), now_ms),
         "observe and decide": lambda: decide(master.observe(), now_ms),
         f"answer to a worker of {HOSTED}": lambda: master.hear(heartbeats[0]),
-        f"list {LISTED} live": list_("/running-jobs"),
-        f"list {LISTED} ended": list_("/finished-jobs"),
-        "overview": lambda: api.get("/overview").raise_for_status(),
-        "one job": lambda: api.get("/job-info/live-00500").raise_for_status(),
+        f"list {LISTED} live": answer(running_jobs),
+        f"list {LISTED} ended": answer(finished_jobs),
+        "overview": answer(overview),
+        "one job": answer(job_info, job_id="live-00500"),
     }
     for name, call in cases.items():
         yield Figure(f"{kind}, {LIVE:,} live and {ENDED:,} ended jobs: {name}", _spread_ms(call))
@@ -97,13 +97,15 @@ def _passes(kind: str, url: str, ground: Ground) -> Iterator[Figure]:
 
 
 def _spread_ms(call: Callable[[], object]) -> str:
+    """What passed, and what of it was this process at work: others may use the machine too."""
     call()
-    took_ms = []
+    passed_ms, worked_ms = [], []
     for _ in range(TIMES):
-        began_s = time.perf_counter()
+        began_s, worked_s = time.perf_counter(), time.process_time()
         call()
-        took_ms.append((time.perf_counter() - began_s) * 1000)
-    return f"{median(took_ms):.1f} ms, at most {max(took_ms):.1f} ms"
+        passed_ms.append((time.perf_counter() - began_s) * 1000)
+        worked_ms.append((time.process_time() - worked_s) * 1000)
+    return f"{median(passed_ms):.1f} ms ({min(worked_ms):.1f} at work)"
 
 
 def _updates(kind: str, url: str, ground: Ground) -> Iterator[Figure]:

@@ -75,15 +75,20 @@ class ServerConfig:
     worker: WorkerConfig | None = field(default_factory=WorkerConfig)
 
 
+def state_url(data: Path, given: str | None) -> str:
+    """Where the state store is: as given, or in the data folder."""
+    return given or f"sqlite:///{data / 'state' / 'holdfast.db'}"
+
+
 def run_server(data: Path, config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     clock = RealClock()
-    listening = _listen(config.host, config.port)
+    listening = listen(config.host, config.port)
     url = (
         config.advertise
         or f"http://{config.host}:{listening.getsockname()[1]}{config.context_path}"
     )
-    state = config.state or f"sqlite:///{data / 'state' / 'holdfast.db'}"
+    state = state_url(data, config.state)
     store = open_store(state, now_ms=clock.now_ms())
     settings = MasterSettings(new_id(), url, config.lease_ttl_ms, limits=config.limits)
     master = Master(settings, store, LocalFiles(data / "checkpoints"), clock)
@@ -96,7 +101,7 @@ def run_server(data: Path, config: ServerConfig) -> None:
             told = functools.partial(_say, "The worker drains: it takes no more attempts.")
             worker = stack.enter_context(_working(data, config.worker, (url,), clock, told))
         serving = Serving(master, Catalog(), config.strategy, forward, worker, config.context_path)
-        stack.enter_context(_serving(serving, listening))
+        stack.enter_context(serve_api(serving, listening))
         _say(f"Master at {url}, state in {_without_password(state)}, data in {data}.")
         asked.get()
         _say("Stopping.")
@@ -250,7 +255,7 @@ def _drain(worker: WorkerHost, asked: SimpleQueue[int], clock: Clock) -> None:
 
 
 @contextmanager
-def _serving(serving: Serving, listening: socket.socket) -> Iterator[None]:
+def serve_api(serving: Serving, listening: socket.socket) -> Iterator[None]:
     import uvicorn
 
     config = uvicorn.Config(
@@ -269,7 +274,7 @@ def _serving(serving: Serving, listening: socket.socket) -> Iterator[None]:
         thread.join(5)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -214,8 +214,10 @@ def _page(call: Call) -> tuple[int, int]:
     try:
         page, rows = int(call.query.get("page", 1)), int(call.query.get("rows", ROWS_DEFAULT))
     except ValueError:
-        raise ConfigError("Cannot list jobs: page and rows are whole numbers.") from None
-    return max(page - 1, 0) * rows, rows
+        page = rows = 0
+    if page < 1 or rows < 1:
+        raise ConfigError("Cannot list jobs: page and rows are whole numbers from 1.")
+    return (page - 1) * rows, rows
 
 
 ROUTES = (

@@ -9,7 +9,7 @@ from holdfast.api.bodies import read_list, read_object
 from holdfast.api.serving import Serving
 from holdfast.checkpoint.chain import Chain, list_pipelines
 from holdfast.checkpoint.savepoint import write_savepoint
-from holdfast.master.submitting import Submission, ask, submit
+from holdfast.master.submitting import Submission, ask, check_job_id, submit
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import Goal
 from holdfast.store.commits import NoSuchJob
@@ -17,13 +17,21 @@ from holdfast.store.commits import NoSuchJob
 if TYPE_CHECKING:
     from holdfast.api.app import Call
 
+_RESTORES = {"NONE": "none", "SAVEPOINT": "savepoint", "CHECKPOINT": "latest"}
 _FORMATS = {"json": "json", "hocon": "conf", "conf": "conf", "sql": "sql"}
 
 
 def submit_job(serving: Serving, call: Call) -> object:
     query = call.query
-    given = _submission(query, call.body.decode("utf-8"), query.get("format", "json"))
+    given = _submission(query, _text_of(call), query.get("format", "json"))
     return _submitted(serving, given)
+
+
+def _text_of(call: Call) -> str:
+    try:
+        return call.body.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"Cannot read the job: it is not UTF-8 ({wrong}).") from wrong
 
 
 def submit_jobs(serving: Serving, call: Call) -> object:
@@ -52,8 +60,11 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
         )
     restore = query.get("restore") or ("latest" if is_savepoint else None)
     mode = query.get("restoreMode", "").upper()
+    if mode and mode not in _RESTORES:
+        known = ", ".join(_RESTORES)
+        raise ConfigError(f"Cannot restore by mode '{mode}': expected {known}.")
     if mode and restore is None:
-        restore = {"NONE": "none", "SAVEPOINT": "savepoint", "CHECKPOINT": "latest"}.get(mode)
+        restore = _RESTORES[mode]
     variables = {
         k.removeprefix("variable."): v for k, v in query.items() if k.startswith("variable.")
     }
@@ -88,7 +99,7 @@ def _stop(serving: Serving, wanted: dict[str, Any]) -> object:
 
 def make_savepoint(serving: Serving, call: Call) -> object:
     """Beside a running job: a copy of its tips."""
-    job_id = str(read_object(call).get("jobId", ""))
+    job_id = check_job_id(str(read_object(call).get("jobId", "")))
     serving.master.leading_term()
     files = serving.master.files
     chains = [Chain(files, job_id, id_) for id_ in list_pipelines(files, job_id)]

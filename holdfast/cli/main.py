@@ -21,11 +21,26 @@ from holdfast.cli import (
     savepoint,
     server,
     sim,
+    state,
+    workers,
 )
 from holdfast.model.errors import ExitCode, HoldfastError
 from holdfast.node import default_data_folder
 
-COMMANDS = (run, check, plan, options, restore, savepoint, checkpoints, server, client, sim)
+COMMANDS = (
+    run,
+    check,
+    plan,
+    options,
+    restore,
+    savepoint,
+    checkpoints,
+    server,
+    client,
+    workers,
+    state,
+    sim,
+)
 EXIT_CODES = """exit codes:
   0  finished            3  the job file or an option is wrong
   1  failed              4  restore refused

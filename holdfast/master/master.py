@@ -38,7 +38,9 @@ class NotLeading(Terminal):
 
     def __init__(self, leader_url: str) -> None:
         super().__init__(
-            f"Cannot do that here: this master follows. The leader is at {leader_url or 'no known address'}."
+            f"Cannot do that here: this master follows. The leader is at {leader_url}."
+            if leader_url
+            else "Cannot do that now: no master leads at this moment. One will within seconds; ask again."
         )
         self.leader_url = leader_url
 

@@ -15,6 +15,7 @@ from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrate
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
+from holdfast.spec.env import parse_job_id
 from holdfast.spec.parse import Parse, parse_job
 from holdfast.store.commits import NoSuchJob
 
@@ -82,7 +83,7 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
     read_restore(restore)
     tags = env.extra.get("tag_filter")
     return SubmittedJob(
-        job_id=given.job_id or env.job_id or new_id(),
+        job_id=check_job_id(given.job_id or env.job_id or new_id()),
         generation=0,
         submission=submission,
         name=given.name or env.job_name,
@@ -100,6 +101,14 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         submitted_at_ms=now_ms,
         graph=_graph(spec),
     )
+
+
+def check_job_id(text: str) -> str:
+    """An id is the name of a folder."""
+    try:
+        return parse_job_id(text)
+    except ValueError as wrong:
+        raise ConfigError(f"Cannot take {text!r} as a job id: {wrong}.") from wrong
 
 
 def _longest_epoch_ms(env: Env) -> int:
