@@ -7,10 +7,10 @@ finds itself deposed at its next write, and its answers are refused by workers t
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from holdfast.decide.actions import Action
+from holdfast.decide.actions import Action, EndAttempt
 from holdfast.decide.jobs import decide, derive_desired
 from holdfast.decide.leadership import Lead, decide_leadership
 from holdfast.decide.world import Limits, World
@@ -252,7 +252,12 @@ class Master:
         acting = Acting(
             term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
         )
-        self._act(decide(world, now_ms), acting)
+        actions = decide(world, now_ms)
+        ended = {action.key for action in actions if isinstance(action, EndAttempt)}
+        if ended:
+            # Its worker forgets it as soon as it is written: what it told last would be lost.
+            self._write_reports(term, now_ms, only=ended)
+        self._act(actions, acting)
         if now_ms - self._reported_at_ms >= self.settings.write_behind_ms:
             self._write_reports(term, now_ms)
             self._reported_at_ms = now_ms
@@ -283,7 +288,9 @@ class Master:
         live = {attempt.key for attempt in world.attempts if attempt.is_open}
         self._tips = {key: known for key, known in self._tips.items() if key in live}
 
-    def _write_reports(self, term: int, now_ms: int) -> None:
+    def _write_reports(
+        self, term: int, now_ms: int, *, only: Set[AttemptKey] | None = None
+    ) -> None:
         """In memory until now, and of the past it keeps nothing. Of a pipeline its newest attempt counts: an older one
         may still be told of by a worker that was cut off.
         """
@@ -297,7 +304,11 @@ class Master:
                 known = newest.get(pipeline)
                 if known is None or known.key.number < seen.key.number:
                     newest[pipeline] = seen
-        reports = [(*pipeline, observed_to_json(seen)) for pipeline, seen in newest.items()]
+        reports = [
+            (*pipeline, observed_to_json(seen))
+            for pipeline, seen in newest.items()
+            if only is None or seen.key in only
+        ]
         self.store.commits.write_reports(term, reports, heard, at_ms=now_ms)
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from holdfast.model.attempts import EndedHow
 from holdfast.model.workers import ObservedAttempt
 from holdfast.outside.clock import RealClock
 from holdfast.testing.builders import a_heartbeat, a_key, an_observed
@@ -81,6 +82,25 @@ def test_a_stand_by_tells_of_a_stalled_job_that_it_is(sites: Sites) -> None:
 
     assert told_of(leader, "orders") == ("RUNNING", "STALLED", "STALLED")
     assert told_of(stand_by, "orders") == ("RUNNING", "STALLED", "STALLED")
+
+
+def test_what_an_attempt_told_last_is_kept_though_it_ends_at_once(sites: Sites) -> None:
+    clock = VirtualClock()
+    leader = sites.add(clock)
+    leader.master.hear(a_heartbeat("w1"))
+    leader.submit("orders")
+    leader.master.tick()
+    [attempt] = leader.master.store.reads.open_attempts()
+    counts = {"source-0-fakesource": (5, 50), "sink-0-console": (5, 50)}
+    seen = an_observed(attempt, tip=3, claim=1, ended_how=EndedHow.FINISHED, counts=counts)
+    clock.advance(10)
+    leader.master.hear(a_heartbeat("w1", seen, sent_at_ms=1))
+
+    leader.master.tick()
+    leader.master.tick()
+
+    shown = leader.get("/job-info/orders")
+    assert (shown["jobStatus"], shown["metrics"]["SinkCommittedCount"]) == ("FINISHED", 5)
 
 
 def test_what_an_older_attempt_still_tells_does_not_hide_the_newest(sites: Sites) -> None:
