@@ -15,7 +15,7 @@ from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrate
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
-from holdfast.spec.env import parse_job_id
+from holdfast.spec.env import TAG_FILTER, parse_job_id
 from holdfast.spec.parse import Parse, parse_job
 from holdfast.store.commits import NoSuchJob
 
@@ -81,7 +81,6 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         "onIncompatible": given.on_incompatible or env.on_incompatible,
     }
     read_restore(restore)
-    tags = env.extra.get("tag_filter")
     return SubmittedJob(
         job_id=check_job_id(given.job_id or env.job_id or new_id()),
         generation=0,
@@ -97,10 +96,19 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         retry_interval_ms=env.retry_interval_ms,
         checkpoint_interval_ms=_longest_epoch_ms(env),
         stall_policy=env.stall_policy,
-        tag_filter={str(k): str(v) for k, v in tags.items()} if isinstance(tags, dict) else {},
+        tag_filter=_read_tags(env),
         submitted_at_ms=now_ms,
         graph=_graph(spec),
     )
+
+
+def _read_tags(env: Env) -> Mapping[str, str]:
+    found = env.extra.get(TAG_FILTER, {})
+    if not isinstance(found, dict) or any(isinstance(v, dict | list) for v in found.values()):
+        raise ConfigError(
+            f"Cannot read {TAG_FILTER}: expected names and values, such as {{ zone = north }}, found {found!r}."
+        )
+    return {name: str(value) for name, value in found.items()}
 
 
 def check_job_id(text: str) -> str:

@@ -128,6 +128,15 @@ def test_what_cannot_be_done_is_said_as_json(
     assert site.get("/running-jobs") == []
 
 
+def test_tags_that_are_no_names_and_values_are_refused(sites: Sites) -> None:
+    job = JOB.format(id="orders", env="tag_filter = north,")
+
+    status, found = sites.add().ask("POST", "/submit-job?format=hocon", job)
+
+    assert status == 400
+    assert "such as { zone = north }" in found["message"]
+
+
 @pytest.mark.parametrize("query", ["page=0", "rows=0", "rows=-1", "rows=many", "page=1.5"])
 def test_a_page_is_a_number_from_one(sites: Sites, query: str) -> None:
     status, found = sites.add().ask("GET", f"/running-jobs?{query}")
