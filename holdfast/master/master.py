@@ -27,6 +27,7 @@ from holdfast.store.reads import Stored
 from holdfast.store.store import Store
 
 WORKER_FORGOTTEN_MS = 60_000
+LOOK_AGAIN_MS = 10_000
 STORE_FAILURES_MAX = 3
 """So many in a row in one pass, and the rest of it is left to the next: the store is away."""
 
@@ -63,6 +64,19 @@ class Asked:
     drain: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was read of the store, and how many changes had been tried until then."""
+
+    stored: Stored
+    tried: int
+    at_ms: int
+
+    def is_true(self, term: int | None, tried: int, now_ms: int) -> bool:
+        is_ours = term is not None and self.stored.term == term
+        return is_ours and self.tried == tried and 0 <= now_ms - self.at_ms < LOOK_AGAIN_MS
+
+
 class Master:
     """`tick` is called by one thread, `hear` and the rest by any."""
 
@@ -73,6 +87,7 @@ class Master:
         self.clock = clock
         self._lock = threading.RLock()
         self._lease: Lease | None = None
+        self._begun_term = 0
         self._leading_since_ms = 0
         self._renewed_at_ms = 0
         self._anchor: tuple[int, float] | None = None
@@ -81,6 +96,7 @@ class Master:
         self._tips: dict[AttemptKey, tuple[int, int]] = {}
         self._reported_at_ms = 0
         self._asked: dict[str, Asked] = {}
+        self._kept: _Kept | None = None
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
         self.failed: Mapping[Action, str] = {}
@@ -139,20 +155,29 @@ class Master:
             case Lead.RENEW:
                 assert found is not None
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
-                self._lease = replace(found, expires_at_ms=expires_at_ms)
-                self._renewed_at_ms = now_ms
+                self._lead_by(replace(found, expires_at_ms=expires_at_ms), now_ms)
             case Lead.TAKE:
                 self._take(0 if found is None else found.term, expires_at_ms, now_ms)
 
     def _take(self, seen_term: int, expires_at_ms: int, now_ms: int) -> None:
-        self._lease = self.store.commits.take_lease(
+        taken = self.store.commits.take_lease(
             seen_term=seen_term,
             holder=self.settings.me,
             url=self.settings.url,
             expires_at_ms=expires_at_ms,
         )
-        self._renewed_at_ms = now_ms
-        if self._lease is not None:
+        if taken is None:
+            self._lease = None
+        else:
+            self._lead_by(taken, now_ms)
+
+    def _lead_by(self, lease: Lease, now_ms: int) -> None:
+        """Of a new term it knows nothing yet and gives everyone time to report; also when the answer to its take was
+        lost, and the first that it sees of its term is what it can renew.
+        """
+        self._lease, self._renewed_at_ms = lease, now_ms
+        if lease.term != self._begun_term:
+            self._begun_term = lease.term
             self._anchor = (now_ms, self.clock.elapsed_ms())
             self._leading_since_ms = now_ms
             self._workers.clear()
@@ -226,10 +251,21 @@ class Master:
     def observe(self) -> World:
         """Workers first, then the store: one picture."""
         workers: Mapping[str, Worker] = dict(self._workers)
-        expired_before_ms = self.now_ms() - self.settings.limits.history_expire_ms
-        return self.picture_of(
-            self.store.reads.observe(expired_before_ms=expired_before_ms), workers
-        )
+        return self.picture_of(self._observe_store(), workers)
+
+    def _observe_store(self) -> Stored:
+        """Only a leader knows that nothing has changed: it alone makes changes. It looks at all again now and then, as
+        nothing keeps people from mending a store by hand.
+        """
+        now_ms, tried, kept = self.now_ms(), self.store.commits.tried, self._kept
+        known = None
+        if kept is not None and kept.is_true(self.term, tried, now_ms):
+            known = kept.stored
+        expired_before_ms = now_ms - self.settings.limits.history_expire_ms
+        stored = self.store.reads.observe(expired_before_ms=expired_before_ms, known=known)
+        if known is None:
+            self._kept = _Kept(stored, tried, now_ms)
+        return stored
 
     def picture_of(self, stored: Stored, workers: Mapping[str, Worker] | None = None) -> World:
         return World(

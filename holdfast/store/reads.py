@@ -31,6 +31,10 @@ class Stored:
     cleanups: Sequence[Cleanup]
     expired: Sequence[tuple[str, int]]
 
+    @property
+    def term(self) -> int | None:
+        return None if self.lease is None else self.lease.term
+
 
 PARSED_AT_ONCE_MAX = 500
 _SAME_JOB = and_(jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation)
@@ -51,14 +55,23 @@ class Reads:
         with reading(self._engine) as tx:
             return _lease(tx)
 
-    def observe(self, *, expired_before_ms: int) -> Stored:
-        """Costs what lives, not what is kept of the past."""
+    def observe(self, *, expired_before_ms: int, known: Stored | None = None) -> Stored:
+        """Costs what lives, not what is kept of the past. `known`: what was read in the same term, when no lifecycle
+        has changed since.
+        """
         with reading(self._engine) as tx:
-            live = self._live_jobs(tx, _LIVE.order_by(jobs.c.job_id), forget=True)
+            lease = _lease(tx)
+            if known is None or known.term != (lease and lease.term):
+                live: Sequence[Job] = self._live_jobs(
+                    tx, _LIVE.order_by(jobs.c.job_id), forget=True
+                )
+                tried: Sequence[Attempt] = [attempt_from_row(row) for row in tx.execute(_TRIED)]
+            else:
+                live, tried = known.jobs, known.attempts
             return Stored(
-                _lease(tx),
+                lease,
                 live,
-                [attempt_from_row(row) for row in tx.execute(_TRIED)],
+                tried,
                 [Cleanup(*row) for row in tx.execute(select(cleanups))],
                 _expired(tx, expired_before_ms),
             )
