@@ -19,7 +19,7 @@ import pytest
 from holdfast.model.carried import DatabaseRefused, ExecutorFailed
 from holdfast.model.errors import Canceled, HoldfastError, PositionGone
 from holdfast.outside.clock import RealClock
-from holdfast.outside.processes import launch
+from holdfast.outside.processes import launch, run
 from holdfast.runtime.carried import restore_error
 from holdfast.runtime.jars import JarMissing
 from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
