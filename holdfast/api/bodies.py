@@ -1,4 +1,4 @@
-"""What a request holds, read as JSON of the shape that is expected."""
+"""What a request holds, read as what is expected."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from holdfast.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from holdfast.api.app import Call
+
+
+NUMBER_MAX = 1_000_000
 
 
 def read_object(call: Call) -> dict[str, Any]:
@@ -30,3 +33,13 @@ def _read_json(call: Call) -> object:
         return json.loads(call.body or b"{}")
     except ValueError as wrong:
         raise ConfigError(f"Cannot read the request: it is not JSON ({wrong}).") from wrong
+
+
+def read_number(call: Call, name: str, default: int) -> int:
+    """A parameter of the query that counts something."""
+    text = call.query.get(name, str(default))
+    if not text.isdecimal() or int(text) < 1 or int(text) > NUMBER_MAX:
+        raise ConfigError(
+            f"Cannot read {name}={text!r}: expected a whole number from 1 to {NUMBER_MAX}."
+        )
+    return int(text)

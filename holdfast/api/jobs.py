@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from holdfast.api.bodies import read_number
 from holdfast.api.serving import Serving
 from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.document import DocumentBroken
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.api.app import Call
 
 ROWS_DEFAULT = 100
+HISTORY_DEFAULT = 20
 
 
 def running_jobs(serving: Serving, call: Call) -> object:
@@ -194,6 +197,22 @@ def job_checkpoints(serving: Serving, call: Call) -> object:
     }
 
 
+def checkpoint_history(serving: Serving, call: Call) -> object:
+    """Newest first, of all pipelines or one."""
+    job = serving.master.store.reads.job(call.path["job_id"])
+    limit = read_number(call, "limit", HISTORY_DEFAULT)
+    only, status = call.query.get("pipelineId"), call.query.get("status", "").upper()
+    found = []
+    for id_ in job.submitted.pipeline_ids if job else ():
+        if only not in (None, str(id_)):
+            continue
+        chain = Chain(serving.master.files, call.path["job_id"], id_)
+        shown = (_show_checkpoint(chain, number) for number in reversed(chain.list_numbers()))
+        fitting = (checkpoint for checkpoint in shown if status in ("", checkpoint["status"]))
+        found += [{"pipelineId": id_, "checkpoint": one} for one in islice(fitting, limit)]
+    return found
+
+
 def _show_checkpoint(chain: Chain, number: int) -> dict[str, object]:
     try:
         found = chain.read(number)
@@ -211,12 +230,7 @@ def _show_checkpoint(chain: Chain, number: int) -> dict[str, object]:
 
 
 def _page(call: Call) -> tuple[int, int]:
-    try:
-        page, rows = int(call.query.get("page", 1)), int(call.query.get("rows", ROWS_DEFAULT))
-    except ValueError:
-        page = rows = 0
-    if page < 1 or rows < 1:
-        raise ConfigError("Cannot list jobs: page and rows are whole numbers from 1.")
+    page, rows = read_number(call, "page", 1), read_number(call, "rows", ROWS_DEFAULT)
     return (page - 1) * rows, rows
 
 
@@ -228,4 +242,5 @@ ROUTES = (
     ("GET", "/job-info/{job_id}", job_info),
     ("GET", "/running-job/{job_id}", job_info),
     ("GET", "/jobs/checkpoints/{job_id}", job_checkpoints),
+    ("GET", "/jobs/checkpoints/history/{job_id}", checkpoint_history),
 )

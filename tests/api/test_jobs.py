@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.checkpoint.chain import Chain
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import RealClock
 from holdfast.testing.crashes import VirtualClock
 from tests.api.conftest import JOB, Sites
+from tests.checkpoint.links import a_checkpoint
 
 
 def test_a_job_for_which_there_is_no_room_waits_and_says_why(sites: Sites) -> None:
@@ -137,12 +139,32 @@ def test_tags_that_are_no_names_and_values_are_refused(sites: Sites) -> None:
     assert "such as { zone = north }" in found["message"]
 
 
-@pytest.mark.parametrize("query", ["page=0", "rows=0", "rows=-1", "rows=many", "page=1.5"])
+@pytest.mark.parametrize(
+    "query", ["page=0", "rows=0", "rows=-1", "rows=many", "page=1.5", "rows=99999999999999999999"]
+)
 def test_a_page_is_a_number_from_one(sites: Sites, query: str) -> None:
     status, found = sites.add().ask("GET", f"/running-jobs?{query}")
 
     assert status == 400
-    assert "whole numbers from 1" in found["message"]
+    assert "expected a whole number from 1" in found["message"]
+
+
+def test_checkpoints_are_listed_with_what_is_broken(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+    chain = Chain(site.master.files, "orders", 1)
+    for number in (1, 2, 3):
+        chain.extend(a_checkpoint(number))
+    site.master.files.write("orders/1/2/manifest.json", b"torn")
+
+    [whole] = site.get("/jobs/checkpoints/orders")["pipelines"]
+    history = site.get("/jobs/checkpoints/history/orders?limit=2")
+    broken = site.get("/jobs/checkpoints/history/orders?status=failed&pipelineId=1")
+
+    assert whole["latestCompleted"]["checkpointId"] == 3
+    assert [one["checkpoint"]["checkpointId"] for one in history] == [3, 2]
+    assert [one["checkpoint"]["checkpointId"] for one in broken] == [2]
+    assert site.get("/jobs/checkpoints/history/orders?pipelineId=2") == []
 
 
 def test_jobs_are_listed_page_by_page(sites: Sites) -> None:
