@@ -128,7 +128,7 @@ class EnvOptions:
         ("execution.checkpoint.timeout",),
     )
     retain: bool = option(
-        "Keep the checkpoints of a canceled job.",
+        "Accepted. What a canceled job had committed is kept either way, so that it can go on.",
         default=False,
         name="checkpoint.retain-after-job-cancelled",
     )
