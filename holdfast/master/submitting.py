@@ -145,7 +145,7 @@ def _graph(spec: JobSpec) -> JsonObject:
 
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     placed = ask_for_room(master, Job(submitted))
-    if isinstance(placed, NoRoom):
+    if isinstance(placed, NoRoom) and not placed.passes:
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"
             " to WAIT."

@@ -7,6 +7,7 @@ import pytest
 from holdfast.checkpoint.chain import Chain
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import RealClock
+from holdfast.testing.builders import a_heartbeat, an_observed
 from holdfast.testing.crashes import VirtualClock
 from tests.api.conftest import JOB, Sites
 from tests.checkpoint.links import a_checkpoint
@@ -39,6 +40,30 @@ def test_where_the_strategy_is_reject_it_is_refused(sites: Sites) -> None:
 
     assert (status, found["code"]) == (409, "job-rejected")
     assert "no worker is there" in found["message"]
+
+
+def test_a_reason_that_passes_by_itself_refuses_nothing(sites: Sites) -> None:
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+    site.master.hear(a_heartbeat("w1"))
+    site.submit("bad")
+    for number in (1, 2, 3):
+        site.master.tick()
+        [attempt] = site.master.store.reads.open_attempts()
+        worker = f"w{number}"
+        site.master.hear(a_heartbeat(worker, an_observed(attempt), sent_at_ms=number))
+        site.master.tick()
+        if number < 3:
+            clock.advance(4_000)
+            site.master.hear(a_heartbeat(f"w{number + 1}"))
+            site.master.tick()
+            clock.advance(600)
+
+    site.submit("other")
+
+    [waiting] = site.get("/pending-jobs")["pendingJobs"]
+    assert waiting["jobId"] == "other"
+    assert "kept for a while" in waiting["failureReason"]
 
 
 def test_the_same_submission_again_is_the_same_job(sites: Sites) -> None:
