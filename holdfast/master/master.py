@@ -268,6 +268,7 @@ class Master:
         return stored
 
     def picture_of(self, stored: Stored, workers: Mapping[str, Worker] | None = None) -> World:
+        tips = self._tips
         return World(
             term=0 if stored.lease is None else stored.lease.term,
             leading_since_ms=self._leading_since_ms,
@@ -276,7 +277,11 @@ class Master:
             workers=dict(self._workers) if workers is None else workers,
             cleanups=stored.cleanups,
             expired=stored.expired,
-            tip_since_ms={key: since_ms for key, (_, since_ms) in self._tips.items()},
+            tip_since_ms={
+                attempt.key: tips[attempt.key][1]
+                for attempt in stored.attempts
+                if attempt.key in tips
+            },
             limits=self.settings.limits,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, and_, bindparam, func, select, tuple_
+from sqlalchemy import Connection, Engine, Row, Select, Table, and_, bindparam, func, select
 
 from holdfast.decide.world import Cleanup, JobKey
 from holdfast.model.attempts import Attempt
@@ -153,16 +153,14 @@ class Reads:
 
     def attempts_of(self, keys: Sequence[JobKey]) -> list[Attempt]:
         """Of several jobs at once."""
-        own = tuple_(attempts.c.job_id, attempts.c.generation).in_(keys)
         with reading(self._engine) as tx:
-            return [attempt_from_row(row) for row in tx.execute(select(attempts).where(own))]
+            return [attempt_from_row(row) for row in _rows_of(tx, attempts, keys)]
 
     def metrics_of(self, keys: Sequence[JobKey]) -> dict[JobKey, dict[int, JsonObject]]:
-        """The newest report of each pipeline, of several jobs at once."""
-        own = tuple_(metrics.c.job_id, metrics.c.generation).in_(keys)
+        """The newest reports of several jobs at once."""
         found: dict[JobKey, dict[int, JsonObject]] = {}
         with reading(self._engine) as tx:
-            for row in tx.execute(select(metrics).where(own)):
+            for row in _rows_of(tx, metrics, keys):
                 of_job = found.setdefault((row.job_id, row.generation), {})
                 of_job[row.pipeline_id] = json.loads(row.observed)
         return found
@@ -232,6 +230,14 @@ def _read_submitted(
         name = (row.job_id, row.generation, row.submission, row.submitted_at_ms)
         if name in names:
             yield name, submitted_from_row(row)
+
+
+def _rows_of(tx: Connection, table: Table, keys: Sequence[JobKey]) -> list[Row[Any]]:
+    """By id alone: SQLite finds pairs by looking at every row."""
+    wanted = set(keys)
+    query = select(table).where(table.c.job_id.in_(sorted({job_id for job_id, _ in wanted})))
+    found = tx.execute(query) if wanted else ()
+    return [row for row in found if (row.job_id, row.generation) in wanted]
 
 
 _LEASE = select(leader).where(leader.c.id == 1)
