@@ -20,6 +20,7 @@ from holdfast.api.cluster import overview
 from holdfast.api.jobs import finished_jobs, job_info, running_jobs
 from holdfast.api.serving import Serving
 from holdfast.decide.jobs import decide
+from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings
 from holdfast.model.attempts import AttemptKey
 from holdfast.model.jobs import Goal, JobMode, ScheduleStrategy
@@ -41,6 +42,7 @@ ENDED, LIVE, WORKERS = 10_000, 10_000, 50
 HOSTED = LIVE // WORKERS
 TIMES = 9
 LISTED = 100
+LONG_MS = 3_600_000
 PIPELINES, ROUNDS = 1_000, 1_000
 CLOCK = RealClock()
 _TEXT = Path(__file__).parents[1].joinpath("examples", "orders.conf").read_text(encoding="utf-8")
@@ -65,7 +67,8 @@ def _passes(kind: str, url: str, ground: Ground) -> Iterator[Figure]:
     """All live jobs run and have advanced: a pass finds nothing to do, as nearly all do."""
     store = open_store(url, now_ms=CLOCK.now_ms())
     _fill(store)
-    settings = MasterSettings("bench", "http://bench", lease_ttl_ms=600_000)
+    limits = Limits(worker_lease_ms=LONG_MS)
+    settings = MasterSettings("bench", "http://bench", lease_ttl_ms=LONG_MS, limits=limits)
     master = Master(settings, store, LocalFiles(ground.folder / "none"), CLOCK)
     master.tick()
     heartbeats = [_heartbeat(number) for number in range(WORKERS)]
