@@ -42,6 +42,7 @@ ENDED, LIVE, WORKERS = 10_000, 10_000, 50
 HOSTED = LIVE // WORKERS
 TIMES = 9
 LISTED = 100
+INSERTED_AT_ONCE = 500
 LONG_MS = 3_600_000
 PIPELINES, ROUNDS = 1_000, 1_000
 CLOCK = RealClock()
@@ -167,10 +168,12 @@ def _fill(store: Store) -> None:
 
 
 def _insert(store: Store, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    """A few at a time: a session that is idle in a transaction for seconds is ended, as a sleeping master's."""
     with store.engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN")
-        connection.execute(insert(table), rows)
-        connection.exec_driver_sql("COMMIT")
+        for at in range(0, len(rows), INSERTED_AT_ONCE):
+            connection.exec_driver_sql("BEGIN")
+            connection.execute(insert(table), rows[at : at + INSERTED_AT_ONCE])
+            connection.exec_driver_sql("COMMIT")
 
 
 def _job_row(job_id: str, now_ms: int) -> dict[str, Any]:
