@@ -9,7 +9,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import checkpoints, cluster, databases, epochs, files, restart, starts
+from bench import checkpoints, cluster, databases, epochs, files, restart, starts, state
 from bench.figures import Figure, Ground
 from holdfast.testing.servers import postgres_server
 
@@ -27,6 +27,7 @@ CASES = {
     "failover": cluster.failover,
     "moved": cluster.moved,
     "idle": cluster.idle,
+    "state": state.state,
 }
 SERVER = {
     "shared_buffers": "512MB",

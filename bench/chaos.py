@@ -9,7 +9,9 @@ Each round has jobs of its own. A round ends with calm: then every job must reac
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -22,6 +24,7 @@ from pathlib import Path
 
 import psycopg
 
+from bench.figures import family_of
 from holdfast.outside.ids import Chance, seeded
 from holdfast.testing.file_jobs import FileJob
 from holdfast.testing.live_cluster import LiveCluster, LiveMaster, LiveProcess, live_cluster, until
@@ -90,6 +93,7 @@ class Storm:
             self._pause_worker: 4,
             self._pause_leader: 3,
             self._drain_worker: 2,
+            self._kill_java: 2,
             self._end_master: 1,
             self._kill_all_masters: 1,
             self._kill_all_workers: 1,
@@ -168,6 +172,15 @@ class Storm:
     def _drain_worker(self) -> bool:
         return self._end(*self._one([w for w in self._workers() if not w.is_ending]))
 
+    def _kill_java(self) -> bool:
+        """The Spark driver of a worker that goes on living."""
+        for worker in self._one(self._workers()):
+            drivers = [pid for pid in family_of(worker.pid) if _is_java(pid)]
+            for pid in drivers:
+                os.kill(pid, signal.SIGKILL)
+            return bool(drivers)
+        return False
+
     def _kill_leader(self) -> bool:
         return self._kill(*self._masters(leading=True))
 
@@ -215,6 +228,13 @@ class Storm:
         return True
 
 
+def _is_java(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name == "java"
+    except OSError:
+        return False
+
+
 def _go_on(process: LiveProcess) -> None:
     """Another fault may have killed it meanwhile."""
     if process.is_alive and process.is_paused:
@@ -227,8 +247,8 @@ def run_round(ground: Ground, seed: int, storm_s: float, tally: Tally, say: Say)
     cluster, database = ground.cluster, ground.sinks.database
     jobs = [
         FileJob(folder, database, f"{name}-b1", env=SLOWLY),
-        FileJob(folder, database, f"{name}-b2", env=SLOWLY, sources=2),
-        FileJob(folder, database, f"{name}-u1", env=ENV, unbounded=True),
+        FileJob(folder, database, f"{name}-b2", env=SLOWLY, sources=2, through_spark=True),
+        FileJob(folder, database, f"{name}-u1", env=ENV, unbounded=True, through_spark=True),
         FileJob(folder, database, f"{name}-u2", env=ENV, sources=2, unbounded=True),
     ]
     for job in jobs:

@@ -68,6 +68,7 @@ def idle(ground: Ground) -> Iterator[Figure]:
         worker, master = cluster.workers[0], cluster.masters[0]
         ids = [f"idle-{n:03}" for n in range(IDLE_JOBS)]
         starts_s = [_start_of(cluster, folder, job_id) for job_id in ids]
+        until("a position of each", lambda: len(_ages(cluster)) == IDLE_JOBS)
         before = [cpu_seconds_of(process.pid) for process in (worker, master)]
         began = time.monotonic()
         oldest_s, late = _watch_positions(cluster, INTERVALS_WATCHED * INTERVAL_MS / 1000)
@@ -178,14 +179,20 @@ def _watch_positions(cluster: LiveCluster, seconds: float) -> tuple[int, int]:
     until_s = time.monotonic() + seconds
     oldest_s, late = 0, 0
     while time.monotonic() < until_s:
-        listed = cluster.ask("GET", f"/running-jobs?rows={IDLE_JOBS}")["found"]
-        shown = [pipeline for job in listed for pipeline in job["pipelines"]]
-        assert len(shown) == IDLE_JOBS, f"{len(shown)} of {IDLE_JOBS} run"
-        ages = [p["secondsSinceLastCheckpoint"] for p in shown]
+        ages = _ages(cluster)
+        assert len(ages) == IDLE_JOBS, f"{len(ages)} of {IDLE_JOBS} run"
         oldest_s = max(oldest_s, *ages)
         late += sum(age > INTERVAL_MS / 1000 + GRACE_S for age in ages)
         time.sleep(1)
     return oldest_s, late
+
+
+def _ages(cluster: LiveCluster) -> list[int]:
+    """Of the confirmed positions of all that run. What began a moment ago is told a second later."""
+    listed = cluster.ask("GET", f"/running-jobs?rows={IDLE_JOBS}")["found"]
+    shown = [pipeline for job in listed for pipeline in job["pipelines"]]
+    name = "secondsSinceLastCheckpoint"
+    return [pipeline[name] for pipeline in shown if name in pipeline]
 
 
 @contextmanager

@@ -96,15 +96,15 @@ def _watch(process: subprocess.Popen[str], peak: list[int]) -> None:
 
 def memory_of(root: int) -> int:
     """Resident bytes of a process and all that descend from it, proportional where pages are shared."""
-    return sum(_memory(pid) for pid in _family(root))
+    return sum(_memory(pid) for pid in family_of(root))
 
 
 def cpu_seconds_of(root: int) -> float:
     """What a process and all that descend from it have used so far."""
-    return sum(_cpu_seconds(pid) for pid in _family(root))
+    return sum(_cpu_seconds(pid) for pid in family_of(root))
 
 
-def _family(root: int) -> list[int]:
+def family_of(root: int) -> list[int]:
     """A process and all that descend from it."""
     children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):

@@ -5,11 +5,13 @@ and `holdfast worker`. Checkpoint storage is a folder that all of them see.
 from __future__ import annotations
 
 import contextlib
+import functools
+import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from holdfast.api.app import create_app
 from holdfast.api.serving import Serving
 from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings
-from holdfast.model.errors import HoldfastError, Terminal
+from holdfast.model.errors import Canceled, HoldfastError, Terminal
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import Clock, RealClock
 from holdfast.outside.files import LocalFiles
@@ -37,6 +39,9 @@ TICK_MS = 100
 TIDY_EVERY_MS = 60_000
 DRAIN_MS = 20_000
 DRAIN_LOOK_MS = 20
+DRAINED = 0
+"""Beside the numbers of signals: who asked did so over the API."""
+WARM_UP_WAITS_S = (1, 5, 30)
 
 
 class PortTaken(Terminal):
@@ -70,15 +75,20 @@ class ServerConfig:
     worker: WorkerConfig | None = field(default_factory=WorkerConfig)
 
 
+def state_url(data: Path, given: str | None) -> str:
+    """Where the state store is: as given, or in the data folder."""
+    return given or f"sqlite:///{data / 'state' / 'holdfast.db'}"
+
+
 def run_server(data: Path, config: ServerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     clock = RealClock()
-    listening = _listen(config.host, config.port)
+    listening = listen(config.host, config.port)
     url = (
         config.advertise
         or f"http://{config.host}:{listening.getsockname()[1]}{config.context_path}"
     )
-    state = config.state or f"sqlite:///{data / 'state' / 'holdfast.db'}"
+    state = state_url(data, config.state)
     store = open_store(state, now_ms=clock.now_ms())
     settings = MasterSettings(new_id(), url, config.lease_ttl_ms, limits=config.limits)
     master = Master(settings, store, LocalFiles(data / "checkpoints"), clock)
@@ -88,9 +98,10 @@ def run_server(data: Path, config: ServerConfig) -> None:
         stack.enter_context(_ticking(master))
         worker = None
         if config.worker is not None:
-            worker = stack.enter_context(_working(data, config.worker, (url,), clock))
+            told = functools.partial(_say, "The worker drains: it takes no more attempts.")
+            worker = stack.enter_context(_working(data, config.worker, (url,), clock, told))
         serving = Serving(master, Catalog(), config.strategy, forward, worker, config.context_path)
-        stack.enter_context(_serving(serving, listening))
+        stack.enter_context(serve_api(serving, listening))
         _say(f"Master at {url}, state in {_without_password(state)}, data in {data}.")
         asked.get()
         _say("Stopping.")
@@ -101,7 +112,10 @@ def run_server(data: Path, config: ServerConfig) -> None:
 def run_worker(data: Path, config: WorkerConfig) -> None:
     """Until SIGTERM or SIGINT."""
     clock = RealClock()
-    with _asked_to_end() as asked, _working(data, config, config.masters, clock) as worker:
+    with (
+        _asked_to_end() as asked,
+        _working(data, config, config.masters, clock, lambda: asked.put(DRAINED)) as worker,
+    ):
         _say(f"Worker for {', '.join(config.masters)}, data in {data}.")
         asked.get()
         _say("Stopping: attempts end after their epoch and go on elsewhere. Again: they end now.")
@@ -147,13 +161,19 @@ def _ticking(master: Master) -> Iterator[None]:
 
 @contextmanager
 def _working(
-    data: Path, config: WorkerConfig, masters: tuple[str, ...], clock: Clock
+    data: Path,
+    config: WorkerConfig,
+    masters: tuple[str, ...],
+    clock: Clock,
+    when_drained: Callable[[], None],
 ) -> Iterator[WorkerHost]:
+    """`when_drained` is called once, when somebody has asked it over the API to end in peace."""
     conf = dict(config.spark)
     spark_master = conf.pop("spark.master", "local[*]")
     host = SparkHost(SparkSettings(master=spark_master, conf=conf))
     outside = HostOutside(LocalFiles(data / "checkpoints"), Catalog(), host, clock, _say)
-    settings = WorkerSettings(new_id(), masters, slots=config.slots, tags=config.tags)
+    place = f"{socket.gethostname()}:{os.getpid()}"
+    settings = WorkerSettings(new_id(), masters, place, slots=config.slots, tags=config.tags)
     worker = WorkerHost(
         settings,
         attempt_runner(outside),
@@ -164,7 +184,7 @@ def _working(
     _say(f"Worker {settings.me} begins.")
     ended = threading.Event()
     threads = RealThreads()
-    threads.start("heartbeat", lambda: _beat(worker, settings, ended))
+    threads.start("heartbeat", lambda: _beat(worker, settings, ended, when_drained))
     threads.start("lease", lambda: _watch_lease(worker, ended))
     if config.warm:
         threads.start("warm up", lambda: _warm_up(host))
@@ -176,8 +196,14 @@ def _working(
         host.stop()
 
 
-def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) -> None:
+def _beat(
+    worker: WorkerHost,
+    settings: WorkerSettings,
+    ended: threading.Event,
+    when_drained: Callable[[], None],
+) -> None:
     was_answered: bool | None = None
+    was_draining = False
     while not ended.is_set():
         try:
             answered = worker.beat()
@@ -188,6 +214,9 @@ def _beat(worker: WorkerHost, settings: WorkerSettings, ended: threading.Event) 
             was_answered = answered
             masters = ", ".join(settings.masters)
             _say("A leader answers." if answered else f"No leader answers; asked were {masters}.")
+        if worker.is_draining and not was_draining:
+            was_draining = True
+            when_drained()
         worker.wake.wait(settings.heartbeat_ms / 1000)
 
 
@@ -204,12 +233,17 @@ def _watch_lease(worker: WorkerHost, ended: threading.Event) -> None:
 
 def _warm_up(host: SparkHost) -> None:
     """Whoever needs Spark next meets the failure again; here it is told before anybody waits for it."""
-    try:
-        host.warm_up()
-    except Exception as error:  # noqa: BLE001 - the thread's outermost line
-        _say(f"Spark does not start: {_words_of(error)}")
-    else:
-        _say("Spark is warm.")
+    for wait_s in WARM_UP_WAITS_S:
+        try:
+            host.warm_up()
+        except Canceled:
+            return
+        except Exception as error:  # noqa: BLE001 - the thread's outermost line
+            _say(f"Spark does not start: {_words_of(error)}")
+            RealClock().wait(wait_s * 1000)
+        else:
+            _say("Spark is warm.")
+            return
 
 
 def _drain(worker: WorkerHost, asked: SimpleQueue[int], clock: Clock) -> None:
@@ -225,7 +259,7 @@ def _drain(worker: WorkerHost, asked: SimpleQueue[int], clock: Clock) -> None:
 
 
 @contextmanager
-def _serving(serving: Serving, listening: socket.socket) -> Iterator[None]:
+def serve_api(serving: Serving, listening: socket.socket) -> Iterator[None]:
     import uvicorn
 
     config = uvicorn.Config(
@@ -244,7 +278,7 @@ def _serving(serving: Serving, listening: socket.socket) -> Iterator[None]:
         thread.join(5)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

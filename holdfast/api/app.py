@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -16,7 +17,7 @@ from holdfast.api.serving import Serving
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.master.master import NotLeading
 from holdfast.master.submitting import JobRejected
-from holdfast.model.errors import ConfigError, HoldfastError, Transient
+from holdfast.model.errors import ConfigError, HoldfastError, Terminal, Transient
 from holdfast.outside.network import NoAnswer
 from holdfast.store.commits import JobIsThere, NoSuchJob
 from holdfast.store.connection import Deposed
@@ -25,6 +26,7 @@ Handler = Callable[[Serving, "Call"], object]
 
 _STATUS: tuple[tuple[type[HoldfastError], int], ...] = (
     (NoSuchJob, 404),
+    (cluster.NoSuchWorker, 404),
     (JobIsThere, 409),
     (JobRejected, 409),
     (ConfigError, 400),
@@ -44,13 +46,26 @@ class Call:
     content_type: str
 
 
+class NoSuchPath(Terminal):
+    """The API has nothing of that name, or not by that method."""
+
+    code = "no-such-path"
+
+
+class Defect(Terminal):
+    """Something went wrong that nobody had thought of."""
+
+    code = "defect"
+
+
 def create_app(serving: Serving) -> Starlette:
     return Starlette(
+        exception_handlers={HTTPException: _refuse},
         routes=[
             Route(serving.context_path + path, _endpoint(serving, handler), methods=[method])
             for module in (cluster, jobs, submissions, internal)
             for method, path, handler in module.ROUTES
-        ]
+        ],
     )
 
 
@@ -67,6 +82,12 @@ def _endpoint(serving: Serving, handler: Handler) -> Callable[[Request], Awaitab
     return endpoint
 
 
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = f"Cannot {request.method} {request.url.path}: {error.detail}. docs/cluster.md lists the paths."
+    return _error(error.status_code, NoSuchPath(said))
+
+
 def _answer(serving: Serving, handler: Handler, request: Request, call: Call) -> Response:
     try:
         return JSONResponse(handler(serving, call))
@@ -75,6 +96,11 @@ def _answer(serving: Serving, handler: Handler, request: Request, call: Call) ->
     except HoldfastError as error:
         status = next((code for kind, code in _STATUS if isinstance(error, kind)), 400)
         return _error(status, error)
+    except Exception as error:  # noqa: BLE001 - the request's outermost line: told as JSON, like everything
+        said = (
+            f"Cannot answer {request.url.path}: {type(error).__name__}: {error}. This is a defect."
+        )
+        return _error(500, Defect(said))
 
 
 def _hand_over(serving: Serving, request: Request, call: Call, error: NotLeading) -> Response:

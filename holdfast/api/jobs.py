@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from holdfast.api.bodies import read_number
 from holdfast.api.serving import Serving
 from holdfast.checkpoint.chain import Chain
 from holdfast.checkpoint.document import DocumentBroken
 from holdfast.checkpoint.savepoint import list_savepoints
-from holdfast.decide.status import (
-    PipelineShown,
-    PipelineStatus,
-    derive_pipeline,
-    derive_status,
-)
-from holdfast.decide.world import World
+from holdfast.decide.isolation import key_of
+from holdfast.decide.status import PipelineShown, PipelineStatus
+from holdfast.master.looking import Look, look_at
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import Job, Outcome
 from holdfast.model.json import Json, JsonObject
@@ -24,33 +23,32 @@ if TYPE_CHECKING:
     from holdfast.api.app import Call
 
 ROWS_DEFAULT = 100
+HISTORY_DEFAULT = 20
 
 
 def running_jobs(serving: Serving, call: Call) -> object:
     skip, most = _page(call)
-    world = serving.master.observe()
     jobs = serving.master.store.reads.jobs(outcome=None, live=True, skip=skip, most=most)
-    return [show_job(serving, world, job) for job in jobs]
+    return _show_all(serving, jobs)
 
 
 def pending_jobs(serving: Serving, call: Call) -> object:
-    world = serving.master.observe()
-    now_ms = serving.master.now_ms()
+    jobs = serving.master.store.reads.jobs(outcome=None, live=True)
+    look = look_at(serving.master, jobs)
     found = []
-    for job in world.jobs:
-        pipelines = [derive_pipeline(world, job, id_, now_ms) for id_ in job.submitted.pipeline_ids]
-        waiting = [p for p in pipelines if p.status is PipelineStatus.PENDING]
+    for job in jobs:
+        waiting = [p for p in look.pipelines(job) if p.status is PipelineStatus.PENDING]
         if waiting:
             found.append(
                 {
                     "jobId": job.id,
                     "jobName": job.submitted.name,
-                    "jobStatus": derive_status(world, job, now_ms).value,
+                    "jobStatus": look.status(job),
                     "enqueueTimestamp": job.submitted.submitted_at_ms,
-                    "waitDurationMs": now_ms - job.submitted.submitted_at_ms,
+                    "waitDurationMs": max(0, look.now_ms - job.submitted.submitted_at_ms),
                     "failureReason": waiting[0].reason,
                     "tagFilter": dict(job.submitted.tag_filter),
-                    "pipelines": [_show_pipeline(serving, world, job, p, {}) for p in waiting],
+                    "pipelines": [_show_pipeline(look, job, p) for p in waiting],
                 }
             )
     return {"queueSummary": {"size": len(found)}, "pendingJobs": found}
@@ -66,17 +64,21 @@ def finished_jobs(serving: Serving, call: Call) -> object:
         except ValueError:
             known = ", ".join(o.value for o in Outcome)
             raise ConfigError(f"Cannot list jobs of state '{state}': expected {known}.") from None
-    world = serving.master.observe()
     reads = serving.master.store.reads
-    jobs = reads.jobs(outcome=outcome, live=False, skip=skip, most=most)
-    return [show_job(serving, world, job) for job in jobs]
+    return _show_all(serving, reads.jobs(outcome=outcome, live=False, skip=skip, most=most))
+
+
+def _show_all(serving: Serving, jobs: Sequence[Job]) -> object:
+    look = look_at(serving.master, jobs)
+    return [show_job(look, job) for job in jobs]
 
 
 def job_info(serving: Serving, call: Call) -> object:
     job = serving.master.store.reads.job(call.path["job_id"])
     if job is None:
         return {"jobId": ""}
-    found = show_job(serving, serving.master.observe(), job)
+    look = look_at(serving.master, [job])
+    found = show_job(look, job)
     reads = serving.master.store.reads
     found["attempts"] = [
         {
@@ -91,25 +93,21 @@ def job_info(serving: Serving, call: Call) -> object:
         }
         for attempt in reads.attempts(job.id, job.generation)
     ]
+    restored = {id_: look.report(job, id_).get("restored") for id_ in job.submitted.pipeline_ids}
+    found["restored"] = [report for _, report in sorted(restored.items()) if report]
     found["events"] = [[at_ms, said] for at_ms, said in reads.events(job.id)]
     return found
 
 
-def show_job(serving: Serving, world: World, job: Job) -> JsonObject:
+def show_job(look: Look, job: Job) -> JsonObject:
     """One job's record. Statuses are derived here and now."""
-    now_ms = serving.master.now_ms()
     submitted = job.submitted
-    reported = serving.master.store.reads.metrics(job.id, job.generation)
-    live = job.outcome is None
-    shown = (
-        [derive_pipeline(world, job, id_, now_ms) for id_ in submitted.pipeline_ids] if live else []
-    )
-    pipelines: list[Json] = [_show_pipeline(serving, world, job, p, reported) for p in shown]
+    pipelines: list[Json] = [_show_pipeline(look, job, shown) for shown in look.pipelines(job)]
     return {
         "jobId": job.id,
         "jobName": submitted.name,
         "generation": job.generation,
-        "jobStatus": derive_status(world, job, now_ms).value,
+        "jobStatus": look.status(job),
         "envOptions": {"job.mode": submitted.mode.value},
         "createTime": submitted.submitted_at_ms,
         "finishTime": job.ended_at_ms,
@@ -117,20 +115,13 @@ def show_job(serving: Serving, world: World, job: Job) -> JsonObject:
         "savepoint": job.savepoint,
         "isStartWithSavePoint": submitted.restore.get("from") not in ("auto", "none"),
         "jobDag": {"jobId": job.id, **submitted.graph},
-        "metrics": _metrics(job, reported),
+        "metrics": _metrics(look.reported.get(key_of(job), {})),
         "pipelines": pipelines,
     }
 
 
-def _show_pipeline(
-    serving: Serving,
-    world: World,
-    job: Job,
-    shown: PipelineShown,
-    reported: dict[int, JsonObject],
-) -> JsonObject:
-    seen = reported.get(shown.pipeline_id, {})
-    now_ms = serving.master.now_ms()
+def _show_pipeline(look: Look, job: Job, shown: PipelineShown) -> JsonObject:
+    seen = look.report(job, shown.pipeline_id)
     found: JsonObject = {
         "pipelineId": shown.pipeline_id,
         "pipelineStatus": shown.status.value,
@@ -144,7 +135,7 @@ def _show_pipeline(
     last = seen.get("tipAtMs")
     if isinstance(last, int) and last:
         found["lastCheckpointTime"] = last
-        found["secondsSinceLastCheckpoint"] = max(0, (now_ms - last) // 1000)
+        found["secondsSinceLastCheckpoint"] = max(0, (look.now_ms - last) // 1000)
     return found
 
 
@@ -154,7 +145,7 @@ def _health(status: PipelineStatus) -> str:
     return "OK" if status in (PipelineStatus.RUNNING, PipelineStatus.FINISHED) else "NONE"
 
 
-def _metrics(job: Job, reported: dict[int, JsonObject]) -> JsonObject:
+def _metrics(reported: Mapping[int, JsonObject]) -> JsonObject:
     """SeaTunnel's names over all sources and sinks; committed is what a checkpoint holds."""
     totals = {"source": [0, 0], "sink": [0, 0]}
     by_vertex: JsonObject = {}
@@ -206,6 +197,22 @@ def job_checkpoints(serving: Serving, call: Call) -> object:
     }
 
 
+def checkpoint_history(serving: Serving, call: Call) -> object:
+    """Newest first, of all pipelines or one."""
+    job = serving.master.store.reads.job(call.path["job_id"])
+    limit = read_number(call, "limit", HISTORY_DEFAULT)
+    only, status = call.query.get("pipelineId"), call.query.get("status", "").upper()
+    found = []
+    for id_ in job.submitted.pipeline_ids if job else ():
+        if only not in (None, str(id_)):
+            continue
+        chain = Chain(serving.master.files, call.path["job_id"], id_)
+        shown = (_show_checkpoint(chain, number) for number in reversed(chain.list_numbers()))
+        fitting = (checkpoint for checkpoint in shown if status in ("", checkpoint["status"]))
+        found += [{"pipelineId": id_, "checkpoint": one} for one in islice(fitting, limit)]
+    return found
+
+
 def _show_checkpoint(chain: Chain, number: int) -> dict[str, object]:
     try:
         found = chain.read(number)
@@ -223,11 +230,8 @@ def _show_checkpoint(chain: Chain, number: int) -> dict[str, object]:
 
 
 def _page(call: Call) -> tuple[int, int]:
-    try:
-        page, rows = int(call.query.get("page", 1)), int(call.query.get("rows", ROWS_DEFAULT))
-    except ValueError:
-        raise ConfigError("Cannot list jobs: page and rows are whole numbers.") from None
-    return max(page - 1, 0) * rows, rows
+    page, rows = read_number(call, "page", 1), read_number(call, "rows", ROWS_DEFAULT)
+    return (page - 1) * rows, rows
 
 
 ROUTES = (
@@ -238,4 +242,5 @@ ROUTES = (
     ("GET", "/job-info/{job_id}", job_info),
     ("GET", "/running-job/{job_id}", job_info),
     ("GET", "/jobs/checkpoints/{job_id}", job_checkpoints),
+    ("GET", "/jobs/checkpoints/history/{job_id}", checkpoint_history),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from holdfast.api.bodies import read_list, read_object
 from holdfast.api.serving import Serving
 from holdfast.checkpoint.chain import Chain, list_pipelines
 from holdfast.checkpoint.savepoint import write_savepoint
-from holdfast.master.submitting import Submission, ask, submit
+from holdfast.master.submitting import Submission, ask, check_job_id, submit
 from holdfast.model.errors import ConfigError
 from holdfast.model.jobs import Goal
 from holdfast.store.commits import NoSuchJob
@@ -16,19 +17,27 @@ from holdfast.store.commits import NoSuchJob
 if TYPE_CHECKING:
     from holdfast.api.app import Call
 
+_RESTORES = {"NONE": "none", "SAVEPOINT": "savepoint", "CHECKPOINT": "latest"}
 _FORMATS = {"json": "json", "hocon": "conf", "conf": "conf", "sql": "sql"}
 
 
 def submit_job(serving: Serving, call: Call) -> object:
     query = call.query
-    given = _submission(query, call.body.decode("utf-8"), query.get("format", "json"))
+    given = _submission(query, _text_of(call), query.get("format", "json"))
     return _submitted(serving, given)
+
+
+def _text_of(call: Call) -> str:
+    try:
+        return call.body.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"Cannot read the job: it is not UTF-8 ({wrong}).") from wrong
 
 
 def submit_jobs(serving: Serving, call: Call) -> object:
     """Each with `params {jobId, jobName, …}` beside the job."""
     found = []
-    for item in _read_list(call):
+    for item in read_list(call):
         params = {str(k): str(v) for k, v in (item.pop("params", None) or {}).items()}
         found.append(_submitted(serving, _submission(params, json.dumps(item), "json")))
     return found
@@ -51,8 +60,11 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
         )
     restore = query.get("restore") or ("latest" if is_savepoint else None)
     mode = query.get("restoreMode", "").upper()
+    if mode and mode not in _RESTORES:
+        known = ", ".join(_RESTORES)
+        raise ConfigError(f"Cannot restore by mode '{mode}': expected {known}.")
     if mode and restore is None:
-        restore = {"NONE": "none", "SAVEPOINT": "savepoint", "CHECKPOINT": "latest"}.get(mode)
+        restore = _RESTORES[mode]
     variables = {
         k.removeprefix("variable."): v for k, v in query.items() if k.startswith("variable.")
     }
@@ -71,11 +83,11 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
 
 
 def stop_job(serving: Serving, call: Call) -> object:
-    return _stop(serving, _read_object(call))
+    return _stop(serving, read_object(call))
 
 
 def stop_jobs(serving: Serving, call: Call) -> object:
-    return [_stop(serving, item) for item in _read_list(call)]
+    return [_stop(serving, item) for item in read_list(call)]
 
 
 def _stop(serving: Serving, wanted: dict[str, Any]) -> object:
@@ -88,7 +100,7 @@ def _stop(serving: Serving, wanted: dict[str, Any]) -> object:
 
 def make_savepoint(serving: Serving, call: Call) -> object:
     """Beside a running job: a copy of its tips."""
-    job_id = str(_read_object(call).get("jobId", ""))
+    job_id = check_job_id(str(read_object(call).get("jobId", "")))
     serving.master.leading_term()
     files = serving.master.files
     chains = [Chain(files, job_id, id_) for id_ in list_pipelines(files, job_id)]
@@ -97,27 +109,6 @@ def make_savepoint(serving: Serving, call: Call) -> object:
         raise NoSuchJob(f"Cannot make a savepoint of job {job_id}: it has no checkpoint yet.")
     made = write_savepoint(files, tips, serving.master.now_ms())
     return {"jobId": job_id, "path": made.path}
-
-
-def _read_object(call: Call) -> dict[str, Any]:
-    found = _read_json(call)
-    if not isinstance(found, dict):
-        raise ConfigError("Cannot read the request: expected a JSON object.")
-    return found
-
-
-def _read_list(call: Call) -> list[dict[str, Any]]:
-    found = _read_json(call)
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-        raise ConfigError("Cannot read the request: expected a list of JSON objects.")
-    return found
-
-
-def _read_json(call: Call) -> object:
-    try:
-        return json.loads(call.body)
-    except ValueError as wrong:
-        raise ConfigError(f"Cannot read the request: it is not JSON ({wrong}).") from wrong
 
 
 ROUTES = (

@@ -5,17 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from contextlib import suppress
 from typing import Any, TextIO
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from holdfast.cli.job_file import parse_variables, read_whole_text
+from holdfast.cli.numbers import at_least
 from holdfast.model.errors import ConfigError, ExitCode, Transient
+from holdfast.model.json import JsonObject
 from holdfast.outside.clock import RealClock
 from holdfast.outside.ids import new_id
-from holdfast.outside.network import call_api
+from holdfast.outside.network import NoAnswer, call_api
 
 SERVER_DEFAULT = "http://127.0.0.1:8080"
 LOOK_EVERY_MS = 500
+LEADERLESS_MS = 8_000
+"""So long a command waits for a leader: several times what a takeover lasts."""
+POLICIES = ("fail", "previous", "fresh", "latest")
 _ENDED = {
     "FINISHED": ExitCode.FINISHED,
     "FAILED": ExitCode.FAILED,
@@ -23,6 +29,12 @@ _ENDED = {
     "SAVEPOINT_DONE": ExitCode.STOPPED,
     "UNKNOWABLE": ExitCode.FAILED,
 }
+
+
+class NoSuchJobThere(ConfigError):
+    """A cluster was asked about a job that it does not know."""
+
+    code = "no-such-job-there"
 
 
 class Refused(ConfigError):
@@ -34,12 +46,25 @@ class Refused(ConfigError):
 def add_parser(commands: Any) -> None:
     submit = commands.add_parser("submit", help="hand a job to a cluster")
     submit.add_argument("job", help="the job file (.conf, .json, .sql)")
-    submit.add_argument("-i", "--variable", action="append", default=[], metavar="NAME=VALUE")
+    submit.add_argument(
+        "-i",
+        "--variable",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable of the job file",
+    )
     submit.add_argument(
         "--job-id", help="names the job (default: job.id in env, else from the file's path)"
     )
-    submit.add_argument("--name")
-    submit.add_argument("--restore", metavar="FROM")
+    submit.add_argument("--name", help="the job's name")
+    submit.add_argument(
+        "--restore",
+        metavar="FROM",
+        help="auto, latest, savepoint, checkpoint:<id>, path:<savepoint> or none (default: as its env says, else auto)",
+    )
+    submit.add_argument("--on-missing", choices=POLICIES, help="when a kept position is gone")
+    submit.add_argument("--on-incompatible", choices=POLICIES, help="when the job has changed")
     submit.add_argument("--wait", action="store_true", help="wait for its end; exit code as of run")
     submit.set_defaults(run=submit_job)
     stop = commands.add_parser("stop", help="end a job of a cluster")
@@ -49,16 +74,36 @@ def add_parser(commands: Any) -> None:
     stop.set_defaults(run=stop_job)
     jobs = commands.add_parser("jobs", help="list the jobs of a cluster")
     jobs.add_argument("--finished", action="store_true", help="those that have ended")
+    jobs.add_argument(
+        "--rows", type=at_least(1), default=100, help="at most so many (default: 100)"
+    )
+    jobs.add_argument("--json", action="store_true", help="print JSON")
     jobs.set_defaults(run=list_jobs)
     show = commands.add_parser("show", help="one job of a cluster, whole")
     show.add_argument("job_id")
     show.set_defaults(run=show_job)
     for parser in (submit, stop, jobs, show):
-        parser.add_argument(
-            "--server",
-            default=os.environ.get("HOLDFAST_SERVER", SERVER_DEFAULT),
-            help=f"a master's url (HOLDFAST_SERVER; default {SERVER_DEFAULT})",
+        add_server(parser)
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--server",
+        metavar="URL",
+        default=os.environ.get("HOLDFAST_SERVER", SERVER_DEFAULT),
+        help=f"a master's url, or several with commas (HOLDFAST_SERVER; default {SERVER_DEFAULT})",
+    )
+
+
+def parse_urls(given: str, option: str) -> tuple[str, ...]:
+    urls = tuple(url.strip().rstrip("/") for url in given.split(",") if url.strip())
+    wrong = [url for url in urls if not url.startswith(("http://", "https://"))]
+    if wrong or not urls:
+        found = f"found {wrong[0]!r}" if wrong else "found none"
+        raise ConfigError(
+            f"Cannot read {option}: expected http://host:port, or several with commas, {found}."
         )
+    return urls
 
 
 def submit_job(args: argparse.Namespace, out: TextIO) -> int:
@@ -73,11 +118,13 @@ def submit_job(args: argparse.Namespace, out: TextIO) -> int:
         "jobId": args.job_id or "",
         "jobFile": str(path.resolve()),
         "restore": args.restore or "",
+        "onMissing": args.on_missing or "",
+        "onIncompatible": args.on_incompatible or "",
     }
     query |= {f"variable.{k}": v for k, v in parse_variables(args.variable).items()}
     text = read_whole_text(path)
     given = {name: value for name, value in query.items() if value}
-    found = _ask(args, "POST", f"/submit-job?{urlencode(given)}", text)
+    found = ask(args, "POST", f"/submit-job?{urlencode(given)}", text)
     out.write(f"{found['jobId']}\n")
     return _wait(args, str(found["jobId"]), out) if args.wait else 0
 
@@ -86,7 +133,7 @@ def _wait(args: argparse.Namespace, job_id: str, out: TextIO) -> int:
     clock = RealClock()
     while True:
         try:
-            found = _ask(args, "GET", f"/job-info/{job_id}")
+            found = ask(args, "GET", f"/job-info/{quote(job_id, safe='')}")
         except Transient:
             clock.wait(LOOK_EVERY_MS)
             continue
@@ -104,32 +151,71 @@ def stop_job(args: argparse.Namespace, out: TextIO) -> int:
         "isStopWithSavePoint": args.savepoint,
         "force": args.force,
     }
-    found = _ask(args, "POST", "/stop-job", json.dumps(wanted))
+    found = ask(args, "POST", "/stop-job", json.dumps(wanted))
     out.write(f"{found['jobId']}\n")
     return 0
 
 
 def list_jobs(args: argparse.Namespace, out: TextIO) -> int:
-    found = _ask(args, "GET", "/finished-jobs" if args.finished else "/running-jobs")
-    for job in found["found"] if isinstance(found.get("found"), list) else []:
-        pipelines = " ".join(
-            f"{p['pipelineId']}:{p['pipelineStatus']}" for p in job.get("pipelines", [])
-        )
-        line = f"{job['jobId']}  {job['jobStatus']}  {job['jobName']}  {pipelines}"
+    kind = "finished-jobs" if args.finished else "running-jobs"
+    found = listed(ask(args, "GET", f"/{kind}?rows={args.rows}"))
+    if args.json:
+        out.write(json.dumps(found, indent=2) + "\n")
+        return 0
+    for job in found:
+        line = f"{job['jobId']}  {job['jobStatus']}  {job['jobName']}  {_told_of(job)}"
         out.write(line.rstrip() + "\n")
     return 0
 
 
+def _told_of(job: dict[str, Any]) -> str:
+    """Why it ended, or how its pipelines are; what is not as it should be with its reason."""
+    if job["errorMsg"]:
+        return str(job["errorMsg"])
+    return " ".join(
+        f"{p['pipelineId']}:{p['pipelineStatus']}" + (f" ({p['reason']})" if p["reason"] else "")
+        for p in job["pipelines"]
+    )
+
+
 def show_job(args: argparse.Namespace, out: TextIO) -> int:
-    found = _ask(args, "GET", f"/job-info/{args.job_id}")
+    found = ask(args, "GET", f"/job-info/{quote(args.job_id, safe='')}")
+    if not found.get("jobId"):
+        raise NoSuchJobThere(
+            f"Cannot show job {args.job_id}: the cluster knows none of that id. `holdfast jobs` lists what lives,"
+            " `holdfast jobs --finished` what has ended."
+        )
     out.write(json.dumps(found, indent=2) + "\n")
-    return 0 if found.get("jobId") else int(ExitCode.USAGE)
+    return 0
 
 
-def _ask(args: argparse.Namespace, method: str, target: str, body: str = "") -> dict[str, Any]:
-    status, found = call_api(method, args.server, target, body.encode())
-    if status == 503:
-        raise Transient(str(found.get("message", f"the cluster answered {status}")))
-    if status >= 400:
-        raise Refused(str(found.get("message", f"the cluster answered {status}")))
-    return dict(found)
+def listed(found: dict[str, Any]) -> list[dict[str, Any]]:
+    items = found.get("found")
+    return items if isinstance(items, list) else []
+
+
+def ask(args: argparse.Namespace, method: str, target: str, body: str = "") -> dict[str, Any]:
+    """Of the first master that answers. While none leads it is asked again for a while."""
+    clock = RealClock()
+    until_ms = clock.elapsed_ms() + LEADERLESS_MS
+    while True:
+        status, found = _ask_once(args, method, target, body)
+        if status == 503 and clock.elapsed_ms() < until_ms:
+            clock.wait(LOOK_EVERY_MS)
+            continue
+        said = str(found.get("message", f"the cluster answered {status}"))
+        if status == 503:
+            raise Transient(said)
+        if status >= 400:
+            raise Refused(said)
+        return dict(found)
+
+
+def _ask_once(
+    args: argparse.Namespace, method: str, target: str, body: str
+) -> tuple[int, JsonObject]:
+    *others, last = parse_urls(args.server, "--server")
+    for url in others:
+        with suppress(NoAnswer):
+            return call_api(method, url, target, body.encode())
+    return call_api(method, last, target, body.encode())

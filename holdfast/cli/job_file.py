@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -172,11 +172,15 @@ def read_text(path: Path) -> str:
 
 
 def parse_variables(given: list[str]) -> Mapping[str, str]:
+    return parse_pairs(given, "-i ")
+
+
+def parse_pairs(given: Sequence[str], option: str = "") -> dict[str, str]:
     found = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
-            raise ConfigError(f"Cannot read -i {item!r}: expected NAME=VALUE.")
+            raise ConfigError(f"Cannot read {option}{item!r}: expected NAME=VALUE.")
         found[name] = value
     return found
 

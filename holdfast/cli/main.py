@@ -21,7 +21,9 @@ from holdfast.cli import (
     savepoint,
     server,
     sim,
+    state,
     storage,
+    workers,
 )
 from holdfast.model.errors import ExitCode, HoldfastError
 from holdfast.node import default_data_folder
@@ -37,6 +39,8 @@ COMMANDS = (
     server,
     client,
     storage,
+    workers,
+    state,
     sim,
 )
 EXIT_CODES = """exit codes:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import argparse
 from typing import Any, TextIO
 
+from holdfast.cli.client import parse_urls
+from holdfast.cli.job_file import parse_pairs
+from holdfast.cli.numbers import at_least
+from holdfast.decide.world import Limits
 from holdfast.model.errors import ConfigError
+
+LEASE_TTL_MS = 2_000
+LIMITS = Limits()
+TAKEOVER_MS = 1_000
+"""What a takeover may last beyond the lease of the leader that is gone."""
 
 
 def add_parser(commands: Any) -> None:
     server = commands.add_parser("server", help="run a master with its API, and a worker beside it")
     server.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    server.add_argument("--port", type=int, default=8080, help="port of the API; 0: any free one")
+    server.add_argument(
+        "--port", type=at_least(0), default=8080, help="port of the API; 0: any free one"
+    )
     server.add_argument("--advertise", metavar="URL", help="the url under which others reach it")
     server.add_argument(
         "--state",
@@ -24,6 +35,37 @@ def add_parser(commands: Any) -> None:
         default="REJECT",
         help="what becomes of a job for which there is no room",
     )
+    server.add_argument(
+        "--context-path", metavar="PATH", default="", help="what all paths of the API begin with"
+    )
+    server.add_argument(
+        "--history-job-expire-minutes",
+        type=at_least(1),
+        default=LIMITS.history_expire_ms // 60_000,
+        metavar="N",
+        help="so long is what a job was kept after its end (default: %(default)s)",
+    )
+    server.add_argument(
+        "--state-cleanup-delay-ms",
+        type=at_least(0),
+        default=LIMITS.cleanup_delay_ms,
+        metavar="N",
+        help="so long after its end a job's leftovers stay, and its id with them (default: %(default)s)",
+    )
+    server.add_argument(
+        "--lease-ms",
+        type=at_least(500),
+        default=LEASE_TTL_MS,
+        metavar="N",
+        help="a leader that is silent for so long is replaced (default: %(default)s)",
+    )
+    server.add_argument(
+        "--worker-lease-ms",
+        type=at_least(1_000),
+        default=LIMITS.worker_lease_ms,
+        metavar="N",
+        help="a worker that is silent for so long is given up (default: %(default)s)",
+    )
     server.add_argument("--no-worker", action="store_true", help="run the master alone")
     _add_worker_arguments(server)
     server.set_defaults(run=run_server_command)
@@ -34,7 +76,12 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_worker_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--slots", type=int, help="attempts at a time (default: as many as asked)")
+    parser.add_argument(
+        "--slots",
+        type=at_least(1),
+        metavar="N",
+        help="attempts at a time (default: as many as asked)",
+    )
     parser.add_argument(
         "--tag", action="append", default=[], metavar="NAME=VALUE", help="a tag of the worker"
     )
@@ -47,6 +94,11 @@ def run_server_command(args: argparse.Namespace, out: TextIO) -> int:
     from holdfast.cluster import ServerConfig, run_server
     from holdfast.model.jobs import ScheduleStrategy
 
+    if args.worker_lease_ms < args.lease_ms + TAKEOVER_MS:
+        raise ConfigError(
+            f"Cannot run with --worker-lease-ms {args.worker_lease_ms}: workers would give up before another master"
+            f" leads. Expected at least --lease-ms and {TAKEOVER_MS} more: {args.lease_ms + TAKEOVER_MS}."
+        )
     run_server(
         args.data,
         ServerConfig(
@@ -55,16 +107,28 @@ def run_server_command(args: argparse.Namespace, out: TextIO) -> int:
             advertise=args.advertise,
             state=args.state,
             strategy=ScheduleStrategy(args.job_schedule_strategy),
+            context_path=_context_path(args.context_path),
+            lease_ttl_ms=args.lease_ms,
+            limits=Limits(
+                worker_lease_ms=args.worker_lease_ms,
+                cleanup_delay_ms=args.state_cleanup_delay_ms,
+                history_expire_ms=args.history_job_expire_minutes * 60_000,
+            ),
             worker=None if args.no_worker else _worker_config(args, ()),
         ),
     )
     return 0
 
 
+def _context_path(given: str) -> str:
+    path = given.strip("/")
+    return f"/{path}" if path else ""
+
+
 def run_worker_command(args: argparse.Namespace, out: TextIO) -> int:
     from holdfast.cluster import run_worker
 
-    masters = tuple(url.strip() for url in args.masters.split(",") if url.strip())
+    masters = parse_urls(args.masters, "--masters")
     run_worker(args.data, _worker_config(args, masters))
     return 0
 
@@ -73,15 +137,8 @@ def _worker_config(args: argparse.Namespace, masters: tuple[str, ...]) -> Any:
     from holdfast.cluster import WorkerConfig
 
     return WorkerConfig(
-        masters=masters, slots=args.slots, tags=_pairs(args.tag), spark=_pairs(args.spark)
+        masters=masters,
+        slots=args.slots,
+        tags=parse_pairs(args.tag, "--tag "),
+        spark=parse_pairs(args.spark, "--spark "),
     )
-
-
-def _pairs(given: list[str]) -> dict[str, str]:
-    found = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"Cannot read {item!r}: expected NAME=VALUE.")
-        found[name] = value
-    return found

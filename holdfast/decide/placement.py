@@ -23,6 +23,8 @@ class NoRoom:
     """Why a pipeline is PENDING, in words."""
 
     reason: str
+    passes: bool = False
+    """By itself, within moments: no room has to be added."""
 
 
 Wanted = tuple[tuple[tuple[str, str], ...], JobKey | None]
@@ -111,7 +113,8 @@ class Room:
         open_to_it = self._open_to(roomy, suspect)
         if not open_to_it:
             return NoRoom(
-                "each worker with a free slot is kept for a while for one job that has killed workers"
+                "each worker with a free slot is kept for a while for one job that has killed workers",
+                passes=True,
             )
         chosen = min(open_to_it, key=lambda w: (self._hosted.get(w.id, 0), w.id))
         return Placed(chosen.id, alone=suspect is not None)

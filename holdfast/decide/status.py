@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,14 +55,19 @@ _RUNS = (PipelineStatus.RUNNING, PipelineStatus.STALLED, PipelineStatus.RESTARTI
 
 
 def derive_pipeline(
-    world: World, job: Job, pipeline_id: int, now_ms: int, room: Room | None = None
+    world: World,
+    job: Job,
+    pipeline_id: int,
+    now_ms: int,
+    room: Callable[[], Room] | None = None,
 ) -> PipelineShown:
-    """`world` may hold all jobs. `room`: what is free, where the world does not hold all attempts."""
+    """`room`: what is free, where the world does not hold all attempts; asked for when somebody waits."""
     attempts = world.attempts_of(job, pipeline_id)
     verdict = judge_pipeline(world, job, pipeline_id)
     status, reason = _derive_pipeline(world, job, verdict, attempts, now_ms)
     if status is PipelineStatus.PENDING:
-        reason = _why_pending(world, job, room, now_ms)
+        free = _room_of(world, now_ms) if room is None else room()
+        reason = _why_pending(free, job)
     number = attempts[-1].key.number if attempts else 0
     worker_id = None if verdict.open is None else verdict.open.worker_id
     return PipelineShown(pipeline_id, status, number, worker_id, reason)
@@ -100,9 +105,11 @@ def _derive_open(
     return PipelineStatus.RUNNING, ""
 
 
-def _why_pending(world: World, job: Job, room: Room | None, now_ms: int) -> str:
-    if room is None:
-        room = Room(world, [attempt for attempt in world.attempts if attempt.is_open], now_ms)
+def _room_of(world: World, now_ms: int) -> Room:
+    return Room(world, [attempt for attempt in world.attempts if attempt.is_open], now_ms)
+
+
+def _why_pending(room: Room, job: Job) -> str:
     placed = room.ask(job)
     return placed.reason if isinstance(placed, NoRoom) else "it is about to be placed"
 

@@ -68,9 +68,9 @@ class World:
         return self._by_pipeline.get((job.id, job.generation, pipeline_id), ())
 
     def tried_until(self, attempt: Attempt) -> Sequence[Attempt]:
-        """The attempts of its pipeline, oldest first, this one last."""
+        """The attempts of its pipeline, oldest first, this one last. Alone, where this is a picture of others."""
         key = attempt.key
-        tried = self._by_pipeline[key.job_id, key.generation, key.pipeline_id]
+        tried = self._by_pipeline.get((key.job_id, key.generation, key.pipeline_id), (attempt,))
         return [other for other in tried if other.key.number <= key.number]
 
     @cached_property

@@ -7,10 +7,10 @@ finds itself deposed at its next write, and its answers are refused by workers t
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from holdfast.decide.actions import Action
+from holdfast.decide.actions import Action, EndAttempt
 from holdfast.decide.jobs import decide, derive_desired
 from holdfast.decide.leadership import Lead, decide_leadership
 from holdfast.decide.world import Limits, World
@@ -19,7 +19,7 @@ from holdfast.model.attempts import AttemptKey
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.lease import Lease
 from holdfast.model.wire import heartbeat_to_json, observed_to_json
-from holdfast.model.workers import Answer, Heartbeat, Worker
+from holdfast.model.workers import Answer, Heartbeat, ObservedAttempt, Worker
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import Files
 from holdfast.store.connection import Deposed, StoreFailed
@@ -27,6 +27,7 @@ from holdfast.store.reads import Stored
 from holdfast.store.store import Store
 
 WORKER_FORGOTTEN_MS = 60_000
+LOOK_AGAIN_MS = 10_000
 STORE_FAILURES_MAX = 3
 """So many in a row in one pass, and the rest of it is left to the next: the store is away."""
 
@@ -38,7 +39,9 @@ class NotLeading(Terminal):
 
     def __init__(self, leader_url: str) -> None:
         super().__init__(
-            f"Cannot do that here: this master follows. The leader is at {leader_url or 'no known address'}."
+            f"Cannot do that here: this master follows. The leader is at {leader_url}."
+            if leader_url
+            else "Cannot do that now: no master leads at this moment. One will within seconds; ask again."
         )
         self.leader_url = leader_url
 
@@ -53,6 +56,27 @@ class MasterSettings:
     limits: Limits = field(default_factory=Limits)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What people want of a worker."""
+
+    tags: Mapping[str, str] | None = None
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What was read of the store, and how many changes had been tried until then."""
+
+    stored: Stored
+    tried: int
+    at_ms: int
+
+    def is_true(self, term: int | None, tried: int, now_ms: int) -> bool:
+        is_ours = term is not None and self.stored.term == term
+        return is_ours and self.tried == tried and 0 <= now_ms - self.at_ms < LOOK_AGAIN_MS
+
+
 class Master:
     """`tick` is called by one thread, `hear` and the rest by any."""
 
@@ -63,6 +87,7 @@ class Master:
         self.clock = clock
         self._lock = threading.RLock()
         self._lease: Lease | None = None
+        self._begun_term = 0
         self._leading_since_ms = 0
         self._renewed_at_ms = 0
         self._anchor: tuple[int, float] | None = None
@@ -70,6 +95,8 @@ class Master:
         self._workers: dict[str, Worker] = {}
         self._tips: dict[AttemptKey, tuple[int, int]] = {}
         self._reported_at_ms = 0
+        self._asked: dict[str, Asked] = {}
+        self._kept: _Kept | None = None
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
         self.failed: Mapping[Action, str] = {}
@@ -128,24 +155,34 @@ class Master:
             case Lead.RENEW:
                 assert found is not None
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
-                self._lease = replace(found, expires_at_ms=expires_at_ms)
-                self._renewed_at_ms = now_ms
+                self._lead_by(replace(found, expires_at_ms=expires_at_ms), now_ms)
             case Lead.TAKE:
                 self._take(0 if found is None else found.term, expires_at_ms, now_ms)
 
     def _take(self, seen_term: int, expires_at_ms: int, now_ms: int) -> None:
-        self._lease = self.store.commits.take_lease(
+        taken = self.store.commits.take_lease(
             seen_term=seen_term,
             holder=self.settings.me,
             url=self.settings.url,
             expires_at_ms=expires_at_ms,
         )
-        self._renewed_at_ms = now_ms
-        if self._lease is not None:
+        if taken is None:
+            self._lease = None
+        else:
+            self._lead_by(taken, now_ms)
+
+    def _lead_by(self, lease: Lease, now_ms: int) -> None:
+        """Of a new term it knows nothing yet and gives everyone time to report; also when the answer to its take was
+        lost, and the first that it sees of its term is what it can renew.
+        """
+        self._lease, self._renewed_at_ms = lease, now_ms
+        if lease.term != self._begun_term:
+            self._begun_term = lease.term
             self._anchor = (now_ms, self.clock.elapsed_ms())
             self._leading_since_ms = now_ms
             self._workers.clear()
             self._tips.clear()
+            self._asked.clear()
 
     def step_down(self) -> None:
         """End in peace: nobody has to wait for the lease to run out."""
@@ -170,14 +207,36 @@ class Master:
                     self.wake.set()
             # The answer costs what this worker hosts, not all there is.
             stored = self.store.reads.observe_worker(heartbeat.worker_id)
-            world = self._picture(stored, self._workers)
-            answer = Answer(
+            world = self.picture_of(stored, self._workers)
+            asked = self._still_asked(heartbeat)
+            return Answer(
                 term=self.leading_term(),
                 sent_at_ms=heartbeat.sent_at_ms,
                 lease_ms=self.settings.limits.worker_lease_ms,
                 attempts=derive_desired(world, heartbeat.worker_id, now_ms),
+                tags=asked.tags,
+                drain=asked.drain,
             )
-            return answer
+
+    def ask_worker(self, worker_id: str, asked: Asked) -> None:
+        """Told with its next answers, until its heartbeat shows that it has been heard. Not stored: a worker's tags
+        live and end with it. Raises NotLeading.
+        """
+        with self._lock:
+            self.leading_term()
+            self._asked[worker_id] = asked
+
+    def is_asked(self, worker_id: str) -> bool:
+        """Whether it has still to be told."""
+        return worker_id in self._asked
+
+    def _still_asked(self, heartbeat: Heartbeat) -> Asked:
+        asked = self._asked.get(heartbeat.worker_id, Asked())
+        tags_done = asked.tags is None or dict(heartbeat.tags) == dict(asked.tags)
+        if tags_done and (heartbeat.draining or not asked.drain):
+            self._asked.pop(heartbeat.worker_id, None)
+            return Asked()
+        return asked
 
     def _note_tips(self, heartbeat: Heartbeat, now_ms: int) -> None:
         for seen in heartbeat.attempts:
@@ -192,19 +251,37 @@ class Master:
     def observe(self) -> World:
         """Workers first, then the store: one picture."""
         workers: Mapping[str, Worker] = dict(self._workers)
-        expired_before_ms = self.now_ms() - self.settings.limits.history_expire_ms
-        return self._picture(self.store.reads.observe(expired_before_ms=expired_before_ms), workers)
+        return self.picture_of(self._observe_store(), workers)
 
-    def _picture(self, stored: Stored, workers: Mapping[str, Worker]) -> World:
+    def _observe_store(self) -> Stored:
+        """Only a leader knows that nothing has changed: it alone makes changes. It looks at all again now and then, as
+        nothing keeps people from mending a store by hand.
+        """
+        now_ms, tried, kept = self.now_ms(), self.store.commits.tried, self._kept
+        known = None
+        if kept is not None and kept.is_true(self.term, tried, now_ms):
+            known = kept.stored
+        expired_before_ms = now_ms - self.settings.limits.history_expire_ms
+        stored = self.store.reads.observe(expired_before_ms=expired_before_ms, known=known)
+        if known is None:
+            self._kept = _Kept(stored, tried, now_ms)
+        return stored
+
+    def picture_of(self, stored: Stored, workers: Mapping[str, Worker] | None = None) -> World:
+        tips = self._tips
         return World(
             term=0 if stored.lease is None else stored.lease.term,
             leading_since_ms=self._leading_since_ms,
             jobs=stored.jobs,
             attempts=stored.attempts,
-            workers=workers,
+            workers=dict(self._workers) if workers is None else workers,
             cleanups=stored.cleanups,
             expired=stored.expired,
-            tip_since_ms={key: since_ms for key, (_, since_ms) in self._tips.items()},
+            tip_since_ms={
+                attempt.key: tips[attempt.key][1]
+                for attempt in stored.attempts
+                if attempt.key in tips
+            },
             limits=self.settings.limits,
         )
 
@@ -216,7 +293,12 @@ class Master:
         acting = Acting(
             term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
         )
-        self._act(decide(world, now_ms), acting)
+        actions = decide(world, now_ms)
+        ended = {action.key for action in actions if isinstance(action, EndAttempt)}
+        if ended:
+            # Its worker forgets it as soon as it is written: what it told last would be lost.
+            self._write_reports(term, now_ms, only=ended)
+        self._act(actions, acting)
         if now_ms - self._reported_at_ms >= self.settings.write_behind_ms:
             self._write_reports(term, now_ms)
             self._reported_at_ms = now_ms
@@ -247,18 +329,27 @@ class Master:
         live = {attempt.key for attempt in world.attempts if attempt.is_open}
         self._tips = {key: known for key, known in self._tips.items() if key in live}
 
-    def _write_reports(self, term: int, now_ms: int) -> None:
-        """In memory until now, and of the past it keeps nothing."""
-        reports = []
+    def _write_reports(
+        self, term: int, now_ms: int, *, only: Set[AttemptKey] | None = None
+    ) -> None:
+        """In memory until now, and of the past it keeps nothing. Of a pipeline its newest attempt counts: an older one
+        may still be told of by a worker that was cut off.
+        """
         heard = []
+        newest: dict[tuple[str, int, int], ObservedAttempt] = {}
         for worker_id, worker in sorted(self._workers.items()):
             told = replace(worker.heartbeat, attempts=())
             heard.append((worker_id, heartbeat_to_json(told), worker.heard_at_ms))
             for seen in worker.heartbeat.attempts:
-                key = seen.key
-                reports.append(
-                    (key.job_id, key.generation, key.pipeline_id, observed_to_json(seen))
-                )
+                pipeline = (seen.key.job_id, seen.key.generation, seen.key.pipeline_id)
+                known = newest.get(pipeline)
+                if known is None or known.key.number < seen.key.number:
+                    newest[pipeline] = seen
+        reports = [
+            (*pipeline, observed_to_json(seen))
+            for pipeline, seen in newest.items()
+            if only is None or seen.key in only
+        ]
         self.store.commits.write_reports(term, reports, heard, at_ms=now_ms)
 
 

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.decide.epochs import derive_cadence
-from holdfast.decide.placement import NoRoom, Room
+from holdfast.decide.placement import NoRoom
 from holdfast.decide.restore import RestoreMode, read_restore
+from holdfast.master.looking import ask_for_room
 from holdfast.master.master import Master
 from holdfast.model.errors import ConfigError, Terminal
 from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrategy, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
 from holdfast.spec.catalog import Catalog
-from holdfast.spec.env import derive_job_id
+from holdfast.spec.env import TAG_FILTER, derive_job_id, parse_job_id
 from holdfast.spec.parse import Parse, parse_job
 from holdfast.store.commits import NoSuchJob
 
@@ -83,9 +84,8 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         "onIncompatible": given.on_incompatible or env.on_incompatible,
     }
     read_restore(restore)
-    tags = env.extra.get("tag_filter")
     return SubmittedJob(
-        job_id=given.job_id or env.job_id or _derive_id(given, spec),
+        job_id=check_job_id(given.job_id or env.job_id or _derive_id(given, spec)),
         generation=0,
         submission=submission,
         name=given.name or env.job_name,
@@ -99,7 +99,7 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
         retry_interval_ms=env.retry_interval_ms,
         checkpoint_interval_ms=_longest_epoch_ms(env),
         stall_policy=env.stall_policy,
-        tag_filter={str(k): str(v) for k, v in tags.items()} if isinstance(tags, dict) else {},
+        tag_filter=_read_tags(env),
         submitted_at_ms=now_ms,
         graph=_graph(spec),
     )
@@ -109,6 +109,23 @@ def _derive_id(given: Submission, spec: JobSpec) -> str:
     if given.file is None:
         return new_id()
     return derive_job_id(Path(given.file), given.name or spec.env.job_name)
+
+
+def _read_tags(env: Env) -> Mapping[str, str]:
+    found = env.extra.get(TAG_FILTER, {})
+    if not isinstance(found, dict) or any(isinstance(v, dict | list) for v in found.values()):
+        raise ConfigError(
+            f"Cannot read {TAG_FILTER}: expected names and values, such as {{ zone = north }}, found {found!r}."
+        )
+    return {name: str(value) for name, value in found.items()}
+
+
+def check_job_id(text: str) -> str:
+    """An id is the name of a folder."""
+    try:
+        return parse_job_id(text)
+    except ValueError as wrong:
+        raise ConfigError(f"Cannot take {text!r} as a job id: {wrong}.") from wrong
 
 
 def _longest_epoch_ms(env: Env) -> int:
@@ -136,11 +153,8 @@ def _graph(spec: JobSpec) -> JsonObject:
 
 
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
-    world = master.observe()
-    open_attempts = [attempt for attempt in world.attempts if attempt.is_open]
-    room = Room(world, open_attempts, master.now_ms())
-    placed = room.ask_for_all(Job(submitted))
-    if isinstance(placed, NoRoom):
+    placed = ask_for_room(master, Job(submitted))
+    if isinstance(placed, NoRoom) and not placed.passes:
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"
             " to WAIT."

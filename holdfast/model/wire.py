@@ -48,7 +48,7 @@ def observed_from_json(found: Any) -> ObservedAttempt:
 def heartbeat_to_json(heartbeat: Heartbeat) -> JsonObject:
     return {
         "workerId": heartbeat.worker_id,
-        "url": heartbeat.url,
+        "host": heartbeat.host,
         "sentAtMs": heartbeat.sent_at_ms,
         "slots": heartbeat.slots,
         "tags": dict(heartbeat.tags),
@@ -60,7 +60,7 @@ def heartbeat_to_json(heartbeat: Heartbeat) -> JsonObject:
 def heartbeat_from_json(found: Any) -> Heartbeat:
     return Heartbeat(
         worker_id=found["workerId"],
-        url=found["url"],
+        host=found.get("host", ""),
         sent_at_ms=found["sentAtMs"],
         slots=found["slots"],
         tags=found["tags"],
@@ -88,6 +88,8 @@ def answer_to_json(answer: Answer) -> JsonObject:
             }
             for wanted in answer.attempts
         ],
+        "tags": None if answer.tags is None else dict(answer.tags),
+        "drain": answer.drain,
     }
 
 
@@ -110,4 +112,6 @@ def answer_from_json(found: Any) -> Answer:
             )
             for wanted in found["attempts"]
         ),
+        tags=found.get("tags"),
+        drain=found.get("drain", False),
     )

@@ -34,7 +34,8 @@ class Heartbeat:
 
     worker_id: str
     """Of this process; never reused."""
-    url: str
+    host: str
+    """Machine and process, for people."""
     sent_at_ms: int
     """By the worker's own clock; comes back in the answer."""
     slots: int | None
@@ -95,3 +96,7 @@ class Answer:
     """Of the heartbeat that is answered: the worker's lease runs from there."""
     lease_ms: int
     attempts: tuple[DesiredAttempt, ...]
+    tags: Mapping[str, str] | None = None
+    """Its tags from now on, where somebody has asked for others."""
+    drain: bool = False
+    """Whether somebody has asked it to end in peace."""

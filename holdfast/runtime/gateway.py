@@ -70,6 +70,10 @@ class Gateway:
         self._py4j = _connect(self._told)
         return self._py4j
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive
+
     def kill(self) -> None:
         """End the JVM at once, whatever it is at. `stop` still has to follow."""
         self._process.end(grace_ms=0, ask=None)

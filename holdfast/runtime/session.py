@@ -1,6 +1,7 @@
 """The one Spark session of a process: started at first need, shared by all pipelines, ended with everything it began.
 
-We start the JVM ourselves. It reads the end of its stdin when this process dies, however it dies, and ends too.
+We start the JVM ourselves. It reads the end of its stdin when this process dies, however it dies, and ends too. When it
+dies alone, as what takes most memory may at any time, whoever needs Spark next starts another.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class _Thread(threading.local):
 
     group: str | None = None
     applied: str | None = None
+    applied_to: SparkSession | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,22 @@ class SparkHost:
         self.processes = TaskProcesses.of(settings.master, settings.scratch_folder)
         """Executors without Spark, where the master is local: who has no transforms need not wait for a JVM."""
         self._added_jars: set[str] = set()
+        self._deaths = 0
+
+    @property
+    def deaths(self) -> int:
+        """How often the JVM has died by itself, or been killed by others."""
+        return self._deaths + self._is_dead
+
+    @property
+    def _is_dead(self) -> bool:
+        gateway = self._gateway
+        return self._spark is not None and gateway is not None and not gateway.is_alive
 
     def session(self) -> SparkSession:
         """The session, started if this is the first need of it."""
         with self._start_lock:
+            self._forget_dead()
             if self._spark is None:
                 self._start()
             spark = self._spark
@@ -204,7 +218,7 @@ class SparkHost:
         if self.processes:
             self.processes.cancel(name)
         spark = self._spark
-        if spark is not None:
+        if spark is not None and not self._is_dead:
             context: Any = spark.sparkContext
             for group in groups:
                 context._jsc.sc().cancelJobGroupAndFutureJobs(group)
@@ -226,6 +240,17 @@ class SparkHost:
         if gateway is not None:
             gateway.stop()
 
+    def _forget_dead(self) -> None:
+        """What threads still do with the session of a dead JVM fails, and is told as its death."""
+        gateway = self._gateway
+        if not self._is_dead or gateway is None or self._stopped:
+            return
+        self._deaths += 1
+        self._spark = self._gateway = None
+        self._added_jars.clear()
+        _forget_context()
+        gateway.stop()
+
     def _start(self) -> None:
         if self._stopped:
             raise Canceled("Cannot start Spark: it was stopped.")
@@ -236,6 +261,7 @@ class SparkHost:
             self._spark = self._open_session(gateway, scratch)
         except BaseException:
             self._gateway = None
+            _forget_context()
             gateway.stop()
             raise
 
@@ -253,7 +279,7 @@ class SparkHost:
         group = self._thread.group
         if group in self._canceled:
             raise Canceled(f"Cannot go on with {_name_of(group)}: it was canceled.")
-        if group == self._thread.applied:
+        if group == self._thread.applied and spark is self._thread.applied_to:
             return
         context = spark.sparkContext
         if group is None:
@@ -262,7 +288,7 @@ class SparkHost:
         else:
             context.setJobGroup(group, _name_of(group), interruptOnCancel=True)
             context.setLocalProperty(_POOL, _name_of(group))
-        self._thread.applied = group
+        self._thread.applied, self._thread.applied_to = group, spark
 
     def _leave(self, name: str, own: str) -> None:
         with self._lock:
@@ -326,6 +352,21 @@ _CONF = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
+
+
+def _forget_context() -> None:
+    """PySpark keeps the one context and session of a process, however far they came, and would refuse others beside
+    those of a dead JVM. They are not stopped: that would ask the JVM.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    dead: Any = SparkContext._active_spark_context
+    accumulators = getattr(dead, "_accumulatorServer", None)
+    if accumulators is not None:
+        accumulators.shutdown()
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def _name_of(group: str | None) -> str:

@@ -28,7 +28,6 @@ WITHOUT_EFFECT = (
     "savemode.execute.location",
     "sink.flush.interval",
     "custom_parameters",
-    "tag_filter",
     "error_handler",
     "transform_error_handler",
     "sink_error_handler",
@@ -36,7 +35,9 @@ WITHOUT_EFFECT = (
     "execution",
 )
 """Accepted, so that job files can be brought over as they are; each is reported as a note."""
-_PASSED_ON = ("spark", "shade.identifier", "shade.properties", *WITHOUT_EFFECT)
+TAG_FILTER = "tag_filter"
+"""The tags that a worker must have; a cluster looks at it."""
+_PASSED_ON = ("spark", TAG_FILTER, "shade.identifier", "shade.properties", *WITHOUT_EFFECT)
 
 
 def parse_duration(found: Json) -> int:
@@ -136,7 +137,7 @@ class EnvOptions:
         ("execution.checkpoint.timeout",),
     )
     retain: bool = option(
-        "Keep the checkpoints of a canceled job.",
+        "Accepted. What a canceled job had committed is kept either way, so that it can go on.",
         default=False,
         name="checkpoint.retain-after-job-cancelled",
     )
@@ -244,5 +245,5 @@ def _spark_settings(block: ConfigObject) -> dict[str, str]:
 
 
 def _without_effect(block: ConfigObject) -> JsonObject:
-    found = {name: block.find(name) for name in WITHOUT_EFFECT}
+    found = {name: block.find(name) for name in (*WITHOUT_EFFECT, TAG_FILTER)}
     return {name: entry.plain() for name, entry in found.items() if entry is not None}

@@ -6,8 +6,9 @@ again and repeats what is still due.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sqlalchemy import (
@@ -86,8 +87,22 @@ class Commits:
     def __init__(self, engine: Engine, crash_point: CrashPoint) -> None:
         self._engine = engine
         self._point = crash_point
+        self._tries = itertools.count(1)
+        self.tried = 0
+        """Grows with each change of a lifecycle that was tried here, done or not: while this master leads nobody else
+        makes any, so what was read before is still true when it has not grown since.
+        """
 
-    def _writing(self, doing: str, term: int | None) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def _writing(self, doing: str, term: int | None) -> Iterator[Connection]:
+        try:
+            with self._overwriting(doing, term) as tx:
+                yield tx
+        finally:
+            self.tried = next(self._tries)
+
+    def _overwriting(self, doing: str, term: int | None) -> AbstractContextManager[Connection]:
+        """Of what no lifecycle depends on."""
         return writing(self._engine, doing, term, self._point)
 
     # -------------------------------------------------------------------------------------------- leading
@@ -116,7 +131,7 @@ class Commits:
 
     def _write_lease(self, doing: str, term: int, expires_at_ms: int) -> None:
         """Check and write are one statement: a shared lock that is made exclusive later could wait in a ring."""
-        with self._writing(doing, None) as tx:
+        with self._overwriting(doing, None) as tx:
             values = {"own_term": term, "until_ms": expires_at_ms}
             if tx.execute(_RENEW, values).rowcount == 0:
                 found = tx.execute(select(leader.c.term)).scalar()
@@ -354,7 +369,7 @@ class Commits:
             {"worker_id": id_, "heartbeat": to_text(told), "heard_at_ms": heard_at_ms}
             for id_, told, heard_at_ms in sorted(heard, key=lambda h: h[0])
         ]
-        with self._writing("write reports", term) as tx:
+        with self._overwriting("write reports", term) as tx:
             if seen:
                 tx.execute(over_metrics, seen)
             if known:

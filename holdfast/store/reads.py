@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, and_, bindparam, func, select, tuple_
+from sqlalchemy import Connection, Engine, Row, Select, Table, and_, bindparam, func, select
 
 from holdfast.decide.world import Cleanup, JobKey
 from holdfast.model.attempts import Attempt
@@ -31,6 +31,10 @@ class Stored:
     cleanups: Sequence[Cleanup]
     expired: Sequence[tuple[str, int]]
 
+    @property
+    def term(self) -> int | None:
+        return None if self.lease is None else self.lease.term
+
 
 PARSED_AT_ONCE_MAX = 500
 _SAME_JOB = and_(jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation)
@@ -51,14 +55,23 @@ class Reads:
         with reading(self._engine) as tx:
             return _lease(tx)
 
-    def observe(self, *, expired_before_ms: int) -> Stored:
-        """Costs what lives, not what is kept of the past."""
+    def observe(self, *, expired_before_ms: int, known: Stored | None = None) -> Stored:
+        """Costs what lives, not what is kept of the past. `known`: what was read in the same term, when no lifecycle
+        has changed since.
+        """
         with reading(self._engine) as tx:
-            live = self._live_jobs(tx, _LIVE.order_by(jobs.c.job_id), forget=True)
+            lease = _lease(tx)
+            if known is None or known.term != (lease and lease.term):
+                live: Sequence[Job] = self._live_jobs(
+                    tx, _LIVE.order_by(jobs.c.job_id), forget=True
+                )
+                tried: Sequence[Attempt] = [attempt_from_row(row) for row in tx.execute(_TRIED)]
+            else:
+                live, tried = known.jobs, known.attempts
             return Stored(
-                _lease(tx),
+                lease,
                 live,
-                [attempt_from_row(row) for row in tx.execute(_TRIED)],
+                tried,
                 [Cleanup(*row) for row in tx.execute(select(cleanups))],
                 _expired(tx, expired_before_ms),
             )
@@ -140,16 +153,14 @@ class Reads:
 
     def attempts_of(self, keys: Sequence[JobKey]) -> list[Attempt]:
         """Of several jobs at once."""
-        own = tuple_(attempts.c.job_id, attempts.c.generation).in_(keys)
         with reading(self._engine) as tx:
-            return [attempt_from_row(row) for row in tx.execute(select(attempts).where(own))]
+            return [attempt_from_row(row) for row in _rows_of(tx, attempts, keys)]
 
     def metrics_of(self, keys: Sequence[JobKey]) -> dict[JobKey, dict[int, JsonObject]]:
-        """The newest report of each pipeline, of several jobs at once."""
-        own = tuple_(metrics.c.job_id, metrics.c.generation).in_(keys)
+        """The newest reports of several jobs at once."""
         found: dict[JobKey, dict[int, JsonObject]] = {}
         with reading(self._engine) as tx:
-            for row in tx.execute(select(metrics).where(own)):
+            for row in _rows_of(tx, metrics, keys):
                 of_job = found.setdefault((row.job_id, row.generation), {})
                 of_job[row.pipeline_id] = json.loads(row.observed)
         return found
@@ -191,6 +202,18 @@ class Reads:
         with reading(self._engine) as tx:
             return {outcome or "": count for outcome, count in tx.execute(query)}
 
+    def count_pending(self) -> int:
+        """Jobs that live and have not begun anywhere yet."""
+        begun = (
+            select(attempts.c.job_id)
+            .where(_SAME_JOB, attempts.c.started_at_ms.is_not(None))
+            .correlate(jobs)
+        )
+        query = select(func.count()).select_from(jobs)
+        with reading(self._engine) as tx:
+            found = tx.execute(query.where(jobs.c.outcome.is_(None), ~begun.exists()))
+            return int(found.scalar_one())
+
     def cleanups(self) -> list[Cleanup]:
         with reading(self._engine) as tx:
             return [Cleanup(*row) for row in tx.execute(select(cleanups))]
@@ -207,6 +230,14 @@ def _read_submitted(
         name = (row.job_id, row.generation, row.submission, row.submitted_at_ms)
         if name in names:
             yield name, submitted_from_row(row)
+
+
+def _rows_of(tx: Connection, table: Table, keys: Sequence[JobKey]) -> list[Row[Any]]:
+    """By id alone: SQLite finds pairs by looking at every row."""
+    wanted = set(keys)
+    query = select(table).where(table.c.job_id.in_(sorted({job_id for job_id, _ in wanted})))
+    found = tx.execute(query) if wanted else ()
+    return [row for row in found if (row.job_id, row.generation) in wanted]
 
 
 _LEASE = select(leader).where(leader.c.id == 1)

@@ -78,9 +78,9 @@ def _on_disk(tx: Connection) -> tuple[int, int | None]:
     if tx.dialect.name == "sqlite":
         pages = tx.exec_driver_sql("PRAGMA page_count").scalar_one()
         page_bytes = tx.exec_driver_sql("PRAGMA page_size").scalar_one()
-        # Beside it there may be a temporary one, of which nothing is kept.
-        listed = tx.exec_driver_sql("PRAGMA database_list").all()
-        path = next(path for _, name, path in listed if name == "main")
+        # There is a second one for what SQLite sorts, as soon as it has sorted much.
+        files = tx.exec_driver_sql("PRAGMA database_list")
+        path = next(row.file for row in files if row.name == "main")
         log = Path(f"{path}-wal")
         return pages * page_bytes, log.stat().st_size if path and log.exists() else 0
     names = ", ".join(f"'{table.name}'" for table in metadata.sorted_tables)

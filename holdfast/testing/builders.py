@@ -245,7 +245,7 @@ def a_worker(
 def a_heartbeat(worker_id: str = "w1", *seen: ObservedAttempt, **changes: Any) -> Heartbeat:
     values: dict[str, Any] = {
         "worker_id": worker_id,
-        "url": "",
+        "host": "",
         "sent_at_ms": 0,
         "slots": None,
         "tags": {},

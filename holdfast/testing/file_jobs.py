@@ -31,6 +31,8 @@ class FileJob:
     unbounded: bool = False
     env: str = "checkpoint.interval = 500"
     source_options: str = ""
+    through_spark: bool = False
+    """Each source's rows go through SQL: otherwise small epochs never need Spark."""
     _dropped: dict[int, int] = field(default_factory=dict)
     """How many rows each source has been given."""
 
@@ -90,7 +92,8 @@ class FileJob:
 
     def text(self) -> str:
         mode = "STREAMING" if self.unbounded else "BATCH"
-        inputs = ", ".join(f'"in{index}"' for index in range(self.sources))
+        name = "out" if self.through_spark else "in"
+        inputs = ", ".join(f'"{name}{index}"' for index in range(self.sources))
         sources = "\n".join(self._source(index) for index in range(self.sources))
         return f"""\
 env {{
@@ -101,6 +104,9 @@ env {{
 }}
 source {{
 {sources}
+}}
+transform {{
+{self._transforms()}
 }}
 sink {{
  LocalFile {{ plugin_input = [{inputs}], path = "{self.target}", file_format_type = "csv" }}
@@ -116,6 +122,13 @@ sink {{
  }}
 }}
 """
+
+    def _transforms(self) -> str:
+        return "\n".join(
+            f'Sql {{ plugin_input = "in{index}", plugin_output = "out{index}", query = "select * from in{index}" }}'
+            for index in range(self.sources)
+            if self.through_spark
+        )
 
     def _source(self, index: int) -> str:
         discovery = ""

@@ -54,12 +54,13 @@ class LiveProcess:
         self._is_paused = False
         self.is_ending = False
         """It was asked to end."""
-        self.starts = 0
+        self._begun_at = 0
+        """Where the log of the newest start begins."""
 
     def start(self) -> None:
         assert not self.is_alive
-        self.starts += 1
         self.is_ending = False
+        self._begun_at = len(self.log())
         dying_with_us = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         self._running = launch(
             [*dying_with_us, *self._command],
@@ -104,9 +105,10 @@ class LiveProcess:
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
-    def wait_for(self, text: str, *, times: int = 1, timeout_ms: float = TIMEOUT_MS) -> None:
+    def wait_for(self, text: str, *, timeout_ms: float = TIMEOUT_MS) -> None:
+        """Until it has said so since it was started last."""
         what = f"{text!r} in the log of {self.name}"
-        until(what, lambda: self.log().count(text) >= times, timeout_ms=timeout_ms)
+        until(what, lambda: text in self.log()[self._begun_at :], timeout_ms=timeout_ms)
 
 
 class LiveMaster(LiveProcess):
@@ -196,7 +198,7 @@ class LiveCluster:
     def wait_until_warm(self) -> None:
         """All workers are known to the leader and have their Spark."""
         for worker in self.workers:
-            worker.wait_for("Spark is warm.", times=worker.starts, timeout_ms=START_TIMEOUT_MS)
+            worker.wait_for("Spark is warm.", timeout_ms=START_TIMEOUT_MS)
         hosting = [m for m in self.masters if "Worker " in m.log() and m.is_alive]
         wanted = len(self.workers) + len(hosting)
         until("all workers", lambda: len(self.list_workers()) >= wanted)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.checkpoint.chain import Chain, ChainMoved
 from holdfast.decide.restore import RestoreRequest
-from holdfast.model.errors import Canceled, Terminal
+from holdfast.model.errors import Canceled, HoldfastError, Terminal, Transient
 from holdfast.model.jobs import Env, Pipeline
 from holdfast.model.schema import Table
 from holdfast.outside.clock import Clock
@@ -53,6 +53,12 @@ class PipelineFailed(Terminal):
     code = "pipeline-failed"
 
 
+class DriverDied(Transient):
+    """The JVM of Spark's driver died while an attempt needed it, most often for want of memory."""
+
+    code = "driver-died"
+
+
 def run_attempt(
     job_id: str, env: Env, spec: Pipeline, request: RestoreRequest, outside: WorkerOutside
 ) -> Ended:
@@ -60,6 +66,7 @@ def run_attempt(
     session = SessionInDriver(outside.host, env.jars)
     pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock, session)
     outside.stop.on_now(pipeline.close)
+    deaths = outside.host.deaths
     try:
         return _run_opened(pipeline, request, outside)
     except ChainMoved:
@@ -67,6 +74,11 @@ def run_attempt(
     except Exception as error:
         if outside.stop.level is StopLevel.NOW and not isinstance(error, Canceled):
             raise Canceled(f"Pipeline {pipeline.name} was canceled.") from error
+        if not isinstance(error, HoldfastError) and outside.host.deaths > deaths:
+            raise DriverDied(
+                f"Cannot go on with pipeline {pipeline.name}: Spark's driver died under it ({error}). The next"
+                " attempt starts another; if that dies too, give it more memory by spark.driver.memory."
+            ) from error
         raise
     finally:
         outside.stop.forget(pipeline.close)

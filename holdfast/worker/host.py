@@ -35,7 +35,7 @@ RunAttempt = Callable[[DesiredAttempt, Watch, StopSignal], tuple[EndedHow, str]]
 class WorkerSettings:
     me: str
     masters: tuple[str, ...]
-    url: str = ""
+    host: str = ""
     slots: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     heartbeat_ms: int = HEARTBEAT_MS
@@ -116,7 +116,7 @@ class WorkerHost:
         with self._lock:
             return Heartbeat(
                 worker_id=self._settings.me,
-                url=self._settings.url,
+                host=self._settings.host,
                 sent_at_ms=int(self._clock.elapsed_ms()),
                 slots=self._settings.slots,
                 tags=dict(self._tags),
@@ -171,6 +171,10 @@ class WorkerHost:
                 self._want(attempt)
             for key in [key for key in self._hosted if key not in wanted]:
                 self._unwant(key)
+            if answer.tags is not None:
+                self.update_tags(answer.tags)
+            if answer.drain and not self._draining:
+                self.drain()
 
     def _want(self, attempt: DesiredAttempt) -> None:
         hosted = self._hosted.get(attempt.key)
@@ -224,6 +228,10 @@ class WorkerHost:
         with self._lock:
             self._draining = True
         self.wake.set()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining
 
     @property
     def is_empty(self) -> bool:

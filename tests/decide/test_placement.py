@@ -106,3 +106,19 @@ def test_no_worker_gets_more_than_it_has_slots_and_nobody_waits_while_there_are_
         if isinstance(placed, Placed):
             assert placed.worker_id in {worker.id for worker in free}
             taken[placed.worker_id] += 1
+
+
+def test_a_worker_that_is_kept_for_a_trial_is_a_reason_that_passes() -> None:
+    bad, other = a_job("bad"), a_job("other")
+    tried = [
+        an_attempt(1, of="bad", ended=EndedHow.LOST),
+        an_attempt(2, of="bad", ended=EndedHow.LOST),
+        an_attempt(3, of="bad", alone=True),
+    ]
+
+    kept = room(a_worker("w1"), attempts=tried, jobs=[bad, other]).place(other)
+    full = room(a_worker("w1", slots=1), attempts=tried, jobs=[bad, other]).place(other)
+
+    assert isinstance(kept, NoRoom)
+    assert kept.passes
+    assert full == NoRoom("all 1 slots of 1 workers are taken")

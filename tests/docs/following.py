@@ -96,6 +96,7 @@ def difference(step: Step, output: str) -> str | None:
 
 
 def _normal(line: str) -> str:
-    line = re.sub(r"-[0-9a-f]{8}\b", "-ID", line.rstrip())
+    line = re.sub(r"\s+", " ", line.rstrip())
+    line = re.sub(r"-[0-9a-f]{8}\b|\b[0-9a-f]{32}\b", "-ID", line)
     line = re.sub(r"\b[KMG]?B\b", "B", line)
     return re.sub(r"\d+(?:[.,]\d+)*", "N", line)

@@ -19,7 +19,7 @@ import pytest
 from holdfast.model.carried import DatabaseRefused, ExecutorFailed
 from holdfast.model.errors import Canceled, HoldfastError, PositionGone
 from holdfast.outside.clock import RealClock
-from holdfast.outside.processes import launch
+from holdfast.outside.processes import launch, run
 from holdfast.runtime.carried import restore_error
 from holdfast.runtime.jars import JarMissing
 from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
@@ -204,6 +204,65 @@ def test_nothing_outlives_us_whether_killed_or_stopped(tmp_path: Path, end: str)
     assert wait_for(lambda: not running.is_alive, 30_000)
     assert "WARN" not in (tmp_path / "log").read_text()
     assert (list(scratch.iterdir()) == []) is (end == "stop")
+
+
+_LOSES_ITS_JVM = """
+import os, signal, sys, threading, time
+from holdfast.outside.processes import run
+from holdfast.runtime.session import SparkHost, SparkSettings
+host = SparkHost(SparkSettings(master="local[2]"))
+with host.group("orders/1"):
+    [daemon] = host.run_tasks(lambda work, _: os.getppid(), [1])
+    jvm = int(run(["ps", "-o", "ppid=", "-p", str(daemon)], timeout_ms=10000).out)
+    assert host.deaths == 0
+    os.kill(jvm, signal.SIGKILL)
+    while host.deaths == 0:
+        time.sleep(0.05)
+    print("came:", host.run_tasks(lambda work, _: work + 1, [1, 2]), host.deaths)
+    threading.Timer(3, lambda: host.cancel("orders/1")).start()
+    try:
+        host.run_tasks(lambda work, _: time.sleep(3600), [1])
+    except Exception:
+        print("came: canceled")
+with host.group("orders/1"):
+    print("came:", host.session().sql("SELECT 41 + 1").collect()[0][0])
+host.stop()
+"""
+
+
+def test_a_jvm_that_was_killed_is_followed_by_another() -> None:
+    ended = run([sys.executable, "-c", _LOSES_ITS_JVM], timeout_ms=240_000)
+
+    came = [line for line in ended.out.splitlines() if line.startswith("came: ")]
+    assert came == ["came: [2, 3] 1", "came: canceled", "came: 42"], ended.out
+    assert ended.code == 0
+
+
+_LOSES_ITS_JVM_WHEN_IT_STARTS = """
+from pyspark import SparkContext
+from holdfast.runtime.session import SparkHost, SparkSettings
+host = SparkHost(SparkSettings(master="local[2]"))
+real = SparkContext._initialize_context
+def killed(self, jconf):
+    host._gateway.kill()
+    return real(self, jconf)
+SparkContext._initialize_context = killed
+try:
+    host.session()
+except Exception as error:
+    print("came:", type(error).__name__)
+SparkContext._initialize_context = real
+print("came:", host.run_tasks(lambda work, _: work + 1, [1, 2]))
+host.stop()
+"""
+
+
+def test_a_jvm_that_is_killed_while_spark_starts_is_followed_by_another() -> None:
+    ended = run([sys.executable, "-c", _LOSES_ITS_JVM_WHEN_IT_STARTS], timeout_ms=240_000)
+
+    came = [line for line in ended.out.splitlines() if line.startswith("came: ")]
+    assert came[1:] == ["came: [2, 3]"], ended.out
+    assert ended.code == 0
 
 
 def test_stop_does_notwait_for_a_start_in_the_background(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_has_no_effect_here_is_a_note_and_kept() -> None:
     }
     assert [str(note) for note in parsed.notes] == [
         f"line 1: env: '{path}' is accepted and has no effect here"
-        for path in ("flink.a.b", "tag_filter.zone", "sink.flush.interval")
+        for path in ("flink.a.b", "sink.flush.interval")
     ]
 
 

@@ -172,14 +172,14 @@ class KeptReads(Reads):
     def lease(self) -> Lease | None:
         return self._read("lease", ("leader",), super().lease)
 
-    def observe(self, *, expired_before_ms: int) -> Stored:
+    def observe(self, *, expired_before_ms: int, known: Stored | None = None) -> Stored:
         """To a second: whose history is past its time may go a moment later."""
         second = expired_before_ms // 1000
         tables = ("jobs", "attempts", "cleanups")
         kept = self._read(
             ("observe", second if self.expires else 0),
             tables,
-            lambda: super(KeptReads, self).observe(expired_before_ms=second * 1000),
+            lambda: super(KeptReads, self).observe(expired_before_ms=second * 1000, known=known),
         )
         return replace(kept, lease=self.lease())
 
