@@ -183,6 +183,15 @@ class KeptReads(Reads):
         )
         return replace(kept, lease=self.lease())
 
+    def observe_worker(self, worker_id: str) -> Stored:
+        """Each worker asks this with each heartbeat, and mostly nothing has changed since."""
+        kept = self._read(
+            ("observe worker", worker_id),
+            ("jobs", "attempts"),
+            lambda: super(KeptReads, self).observe_worker(worker_id),
+        )
+        return replace(kept, lease=self.lease())
+
     expires = False
     """Whether anything of this schedule gets so old that its history goes."""
 

@@ -236,7 +236,8 @@ def _judge_storage(cluster: Cluster, job: Job) -> Iterator[str]:
         epochs = [c.number for c in found[:-1] if c.kind is not CheckpointKind.CLAIM]
         if job.outcome is Outcome.FINISHED and epochs:
             yield f"{name} is cleaned up and keeps {epochs}"
-        if job.outcome is None and (due := _due_to_go(found, tip, job)):
+        made = cluster.seen.made[job.id, pipeline_id]
+        if job.outcome is None and (due := _due_to_go(found, tip, job, made)):
             yield f"{name} keeps {due}, which retention does not want"
 
 
@@ -249,37 +250,52 @@ def _read_chain(chain: Chain) -> list[Checkpoint]:
     return found
 
 
-def _due_to_go(found: Sequence[Checkpoint], tip: Checkpoint, job: Job) -> list[int]:
-    """What retention would have removed a while ago, had the attempt that runs now tidied more than once."""
+def _due_to_go(
+    found: Sequence[Checkpoint], tip: Checkpoint, job: Job, made: Sequence[Made]
+) -> list[int]:
+    """What retention would have removed a while ago, had the attempt that runs now tidied more than once.
+
+    What came since has made other numbers due, and those may be there until the next look.
+    """
+    made_at_ms = {each.checkpoint.number: each.at_ms for each in made}
     own = [c for c in found if c.attempt == tip.attempt and c.kind is not CheckpointKind.CLAIM]
-    if not own or tip.at_ms - own[0].at_ms < TIDIED_MS:
+    if not own or made_at_ms[tip.number] - made_at_ms[own[0].number] < TIDIED_MS:
         return []
-    due = decide_retention(
-        [Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM) for c in found],
+    old = [c for c in found if made_at_ms[c.number] < made_at_ms[tip.number] - TIDIED_MS]
+    return decide_retention(
+        [Kept(c.number, c.at_ms, c.kind is CheckpointKind.CLAIM) for c in old],
         interval_ms=job.submitted.checkpoint_interval_ms,
         retained_max=RETAINED_MAX,
     )
-    old = {c.number for c in found if c.at_ms < tip.at_ms - TIDIED_MS}
-    return [number for number in due if number in old]
 
 
 def _judge_running(cluster: Cluster, plan: Plan) -> Iterator[str]:
     """Nothing runs that is not wanted; where nothing befell a worker, each pipeline had one attempt."""
     jobs = cluster.reads.all_jobs()
-    attempts = [a for job in jobs for a in cluster.reads.attempts(job.id, job.generation)]
+    attempts = _attempts_of(cluster, jobs)
     live = {(job.id, job.generation) for job in jobs if job.outcome is None}
     for attempt in attempts:
         if attempt.is_open and (attempt.key.job_id, attempt.key.generation) not in live:
             yield f"{attempt.key} is open and its job has ended"
+    yield from find_unwanted(cluster)
+    if plan.only_masters:
+        for attempt in attempts:
+            if attempt.key.number > 1:
+                yield f"only masters were touched, and {attempt.key} began"
+
+
+def find_unwanted(cluster: Cluster) -> Iterator[str]:
+    """What runs somewhere and is wanted by nobody."""
+    attempts = _attempts_of(cluster, cluster.reads.all_jobs())
     open_keys = {attempt.key for attempt in attempts if attempt.is_open}
     for name, worker in cluster.workers.items():
         for seen in worker.host.heartbeat().attempts:
             if seen.ended_how is None and seen.key not in open_keys:
                 yield f"{name} runs {seen.key}, which nobody wants"
-    if plan.only_masters:
-        for attempt in attempts:
-            if attempt.key.number > 1:
-                yield f"only masters were touched, and {attempt.key} began"
+
+
+def _attempts_of(cluster: Cluster, jobs: Sequence[Job]) -> list[Attempt]:
+    return [a for job in jobs for a in cluster.reads.attempts(job.id, job.generation)]
 
 
 def _short(ids: Sequence[int]) -> str:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from holdfast.master.submitting import Submission
 from holdfast.model.jobs import Goal, Job
 from holdfast.testing.sim.cluster import Cluster, Request
-from holdfast.testing.sim.judge import judge_end, judge_look
+from holdfast.testing.sim.judge import find_unwanted, judge_end, judge_look
 from holdfast.testing.sim.plan import Plan, Step
 
 LOOK_EVERY_MS = 500.0
 QUIET_MS = 120_000.0
 AWAKE_MS = 1_200.0
 """After the last pause ended, everybody has told everybody by then."""
+UNWANTED_MS = 5_000.0
+"""What nobody wants ends by then: a lost message costs a heartbeat, and a lease ends by itself."""
 CALM_MS = 2_500.0
 """An endless job is judged after so much fair weather."""
 RESTART_CHANCE = 0.3
@@ -54,6 +56,8 @@ class _Run:
         self._due: list[Step] = []
         self._requests: dict[Step, Request] = {}
         self._healed_ms = 0.0
+        self._asked_ms = 0.0
+        """When somebody did something last."""
 
     def run(self) -> Verdict:
         cluster, plan = self._cluster, self._plan
@@ -96,6 +100,8 @@ class _Run:
             # What is wished of a job is wished in this order.
             if any(earlier.what == step.what for earlier in left) or not self._do(step):
                 left.append(step)
+            else:
+                self._asked_ms = self._engine.now_ms
         self._due = left
 
     def _do(self, step: Step) -> bool:
@@ -201,6 +207,9 @@ class _Run:
         if cluster.reads.cleanups() or not all(self._may_live(job) for job in live):
             return False
         calm_ms = now_ms - max(awake_ms, self._healed_ms)
+        since_ms = max(awake_ms, self._healed_ms, self._asked_ms)
+        if now_ms < since_ms + UNWANTED_MS and any(find_unwanted(cluster)):
+            return False
         return not live or (
             calm_ms > CALM_MS and not judge_look(cluster, self._plan, self._healed_ms)
         )
