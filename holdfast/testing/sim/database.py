@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import ClauseElement, create_engine
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
@@ -114,11 +115,16 @@ def _read(reader: Callable[[Any], Any] | None, value: Any) -> Any:
 
 _prepared: dict[Hashable, _Prepared] = {}
 _kept_alive: list[ClauseElement] = []
+_constants: WeakKeyDictionary[ClauseElement, tuple[_Prepared, Any]] = WeakKeyDictionary()
+"""Statements that live on are asked again as they are."""
 
 
 def _prepare(statement: ClauseElement, values: Mapping[str, Any] | None) -> tuple[_Prepared, Any]:
     """Compiled once for all schedules, and the values that are written inside this statement."""
     columns = None if values is None else tuple(values)
+    known = _constants.get(statement)
+    if known is not None and columns is None:
+        return known
     whole = (id(statement), columns)
     if columns is not None and whole in _prepared:
         return _prepared[whole], None
@@ -134,6 +140,7 @@ def _prepare(statement: ClauseElement, values: Mapping[str, Any] | None) -> tupl
     if found is None:
         found = _compile(statement._compiler(_DIALECT, cache_key=key), statement)
         _prepared[key.key] = found
+    _constants[statement] = (found, key.bindparams)
     return found, key.bindparams
 
 
