@@ -214,7 +214,13 @@ class Master:
         world = self.observe()
         self._forget_tips(world)
         acting = Acting(
-            term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
+            term,
+            self.store.commits,
+            self.store.reads,
+            self.files,
+            now_ms,
+            world.limits,
+            self._leading_since_ms,
         )
         self._act(decide(world, now_ms), acting)
         if now_ms - self._reported_at_ms >= self.settings.write_behind_ms:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings, NotLeading
 from holdfast.master.submitting import Submission, ask, submit
+from holdfast.model.attempts import AttemptKey, EndedHow
 from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Goal, Job, Role, ScheduleStrategy
 from holdfast.model.json import JsonObject
@@ -210,8 +211,16 @@ class Cluster:
                 if (key.job_id, key.pipeline_id) == (job_id, pipeline_id)
                 and hosted.seen.ended_how is None
                 and hosted.stop.level == 0
+                and not self._is_left_behind(key)
             ]
         return found
+
+    def _is_left_behind(self, key: AttemptKey) -> bool:
+        """Somebody asked that nobody waits for it, or it did not end in time: the chain alone keeps it apart."""
+        return any(
+            attempt.key == key and attempt.ended_how is EndedHow.CANCELED
+            for attempt in self.reads.attempts(key.job_id, key.generation)
+        )
 
     def _deliver(self, url: str, path: str, body: JsonObject) -> tuple[int, JsonObject]:
         """A call arrives. The real code of the master answers, as one of its own threads would."""
