@@ -14,8 +14,11 @@ from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Goal, Job, Role, ScheduleStrategy
 from holdfast.model.json import JsonObject
 from holdfast.model.wire import answer_to_json, heartbeat_from_json
+from holdfast.model.workers import DesiredAttempt
 from holdfast.outside.network import NoAnswer
 from holdfast.runtime.catalog import Catalog
+from holdfast.runtime.stop import StopLevel, StopSignal
+from holdfast.runtime.watch import Watch
 from holdfast.spec.catalog import Catalog as SpecCatalog
 from holdfast.spec.parse import Parsed, parse_job
 from holdfast.store.commits import Commits
@@ -27,7 +30,7 @@ from holdfast.testing.sim.parts import Surroundings, sim_connectors
 from holdfast.testing.sim.seen import Seen
 from holdfast.testing.sim.storage import SimFiles, Storage
 from holdfast.testing.world import NoSpark
-from holdfast.worker.host import WorkerHost, WorkerSettings
+from holdfast.worker.host import RunAttempt, WorkerHost, WorkerSettings
 from holdfast.worker.running import HostOutside, attempt_runner
 
 _parsed: dict[tuple[str, str], Parsed] = {}
@@ -75,6 +78,17 @@ class Request:
     is_taken: bool = False
 
 
+@dataclass
+class Run:
+    """An attempt that began somewhere, as the operating system would know it."""
+
+    key: AttemptKey
+    worker: str
+    process: Process
+    stop: StopSignal
+    is_over: bool = False
+
+
 class Cluster:
     """`masters` and `workers` are those that were started last under each name."""
 
@@ -94,6 +108,7 @@ class Cluster:
         self.catalog = Catalog(own={(Role(c.role), c.name): c for c in connectors})
         self.masters: dict[str, MasterProcess] = {}
         self.workers: dict[str, WorkerProcess] = {}
+        self._runs: list[Run] = []
         self._starts = 0
         for number in range(masters):
             self.start_master(f"master-{number}")
@@ -105,11 +120,17 @@ class Cluster:
     def start_master(self, name: str) -> None:
         process = Process(name)
         clock = SimClock(self.engine, process)
-        commits = Commits(self.sql, lambda point: self.faults.at_commit(process, point))  # type: ignore[arg-type]
+        me = self._fresh(name)
+
+        def at_commit(point: str) -> None:
+            when, _, doing = point.partition(" ")
+            if when == "after" and doing not in ("take lease", "give up lease"):
+                self.seen.wrote(doing, me)
+            self.faults.at_commit(process, point)
+
+        commits = Commits(self.sql, at_commit)  # type: ignore[arg-type]
         store = Store(self.sql, KeptReads(self.sql, self.faults.at_store_read), commits)  # type: ignore[arg-type]
-        settings = MasterSettings(
-            self._fresh(name), url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits
-        )
+        settings = MasterSettings(me, url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits)
         files = self._files(process)
         files.on_remove = self.seen.cleaned
         master = Master(settings, store, files, clock)
@@ -129,8 +150,10 @@ class Cluster:
     def start_worker(self, name: str) -> None:
         process = Process(name)
         clock = SimClock(self.engine, process)
+        files = self._files(process)
+        files.on_remove = self.seen.tidied
         outside = HostOutside(
-            self._files(process),
+            files,
             self.catalog,
             NoSpark(),
             clock,
@@ -140,7 +163,7 @@ class Cluster:
         )
         host = WorkerHost(
             WorkerSettings(self._fresh(name), tuple(self.masters), slots=self.slots),
-            attempt_runner(outside),
+            self._watched(name, process, attempt_runner(outside)),
             network=SimNetwork(self.engine, self.faults, self._deliver),
             clock=clock,
             threads=SimThreads(self.engine, process),
@@ -201,19 +224,33 @@ class Cluster:
         Only the newest attempt may: an older one was told to end, or ends by its own lease.
         """
         found = []
-        for name, worker in self.workers.items():
-            is_awake = worker.process.paused_until_ms + 2 * LEASE_CHECK_MS < self.engine.now_ms
-            if not worker.process.alive or not is_awake:
-                continue
-            found += [
-                f"{name} ({hosted.seen.key})"
-                for key, hosted in worker.host._hosted.items()
-                if (key.job_id, key.pipeline_id) == (job_id, pipeline_id)
-                and hosted.seen.ended_how is None
-                and hosted.stop.level == 0
+        for run in self.running():
+            is_awake = run.process.paused_until_ms + 2 * LEASE_CHECK_MS < self.engine.now_ms
+            key = run.key
+            if (
+                is_awake
+                and (key.job_id, key.pipeline_id) == (job_id, pipeline_id)
+                and run.stop.level is StopLevel.GO_ON
                 and not self._is_left_behind(key)
-            ]
+            ):
+                found.append(f"{run.worker} ({key})")
         return found
+
+    def running(self) -> list[Run]:
+        """Attempts that are under way in processes that live, known to their hosts or not."""
+        self._runs = [run for run in self._runs if run.process.alive and not run.is_over]
+        return self._runs
+
+    def _watched(self, name: str, process: Process, run_attempt: RunAttempt) -> RunAttempt:
+        def run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal) -> tuple[EndedHow, str]:
+            under_way = Run(wanted.key, name, process, stop)
+            self._runs.append(under_way)
+            try:
+                return run_attempt(wanted, watch, stop)
+            finally:
+                under_way.is_over = True
+
+        return run
 
     def _is_left_behind(self, key: AttemptKey) -> bool:
         """Somebody asked that nobody waits for it, or it did not end in time: the chain alone keeps it apart."""

@@ -65,6 +65,7 @@ KINDS = (
     "leader stepped down",
     "source fails",
     "source hangs",
+    "read cut short",
 )  # fmt: skip
 """All that can befall a schedule."""
 

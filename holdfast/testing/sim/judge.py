@@ -288,10 +288,9 @@ def find_unwanted(cluster: Cluster) -> Iterator[str]:
     """What runs somewhere and is wanted by nobody."""
     attempts = _attempts_of(cluster, cluster.reads.all_jobs())
     open_keys = {attempt.key for attempt in attempts if attempt.is_open}
-    for name, worker in cluster.workers.items():
-        for seen in worker.host.heartbeat().attempts:
-            if seen.ended_how is None and seen.key not in open_keys:
-                yield f"{name} runs {seen.key}, which nobody wants"
+    for run in cluster.running():
+        if run.key not in open_keys:
+            yield f"{run.worker} runs {run.key}, which nobody wants"
 
 
 def _attempts_of(cluster: Cluster, jobs: Sequence[Job]) -> list[Attempt]:

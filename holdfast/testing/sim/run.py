@@ -69,13 +69,17 @@ class _Run:
             self._advance()
         cluster.heal()
         self._healed_ms = self._engine.now_ms
+        wanting: list[str] = []
         while self._engine.now_ms < self._healed_ms + QUIET_MS:
             self._do_due()
             cluster.start_fallen()
             self._advance()
-            judge_look(cluster, plan, self._healed_ms)
+            wanting = judge_look(cluster, plan, self._healed_ms)
             if self._is_quiet() or len(cluster.seen.wrong) > 3:
                 break
+        else:
+            for said in wanting:
+                cluster.seen.blame(f"it never came to rest: {said}")
         never = [f"{step.verb} {step.what} was never taken" for step in self._due]
         wrong = [*cluster.seen.wrong, *never, *judge_end(cluster, plan)]
         story, counts = self._engine.story, cluster.faults.counts

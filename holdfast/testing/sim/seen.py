@@ -12,12 +12,13 @@ from holdfast.checkpoint.savepoint import FOLDER, INDEX
 from holdfast.connectors.base import Position, Token, token_attempt, token_epoch, token_lineage
 from holdfast.master.submitting import Submission
 from holdfast.model.checkpoints import Checkpoint, CheckpointKind, checkpoint_from_json
-from holdfast.model.jobs import Job, Outcome
+from holdfast.model.jobs import Goal, Job, Outcome
 from holdfast.model.json import JsonObject
 from holdfast.store.reads import Reads
 from holdfast.testing.sim.parts import Surroundings
 from holdfast.testing.sim.storage import Storage
 
+_STRENGTH = {Goal.RUN: 0, Goal.SAVEPOINT: 1, Goal.CANCEL: 2, Goal.FORCE: 3}
 RunningElsewhere = Callable[[str, int], list[str]]
 
 
@@ -47,6 +48,8 @@ class Seen:
         """How often each invariant was asked."""
         self._tokens: set[tuple[str, str, str, int, int]] = set()
         self._restores: dict[str, str] = {}
+        self._goals: dict[tuple[str, int], int] = {}
+        """How strong the goal of each generation has been."""
 
     def blame(self, said: str) -> None:
         if said not in self.wrong:
@@ -147,13 +150,39 @@ class Seen:
             if any(p.attempt == token_attempt(state.token) for p in parts):
                 self.blame(f"{job_id}: {at} is told to forget what {sink} has not published")
 
+    def tidied(self, path: str) -> None:
+        """A worker removes something: never the tip, and no claim."""
+        job_id, pipeline_id, number = path.split("/")
+        self.checked["retention spares the tip and claims"] += 1
+        line = self.made.get((job_id, int(pipeline_id)), ())
+        gone = [made.checkpoint for made in line if made.checkpoint.number == int(number)]
+        if any(c.kind is CheckpointKind.CLAIM for c in gone):
+            self.blame(f"{path} is removed, and it is a claim")
+        if gone and int(number) == max(made.checkpoint.number for made in line):
+            self.blame(f"{path} is removed, and it is the tip")
+
     # ------------------------------------------------------------------------------------- control plane
 
+    def wrote(self, doing: str, holder: str) -> None:
+        """A master has written to the state store: only who leads may."""
+        self.checked["only the leader writes"] += 1
+        lease = self._reads.lease()
+        if lease is not None and lease.holder != holder:
+            self.blame(f"{holder} has done '{doing}' and {lease.holder} leads")
+
     def look(self, jobs: Sequence[Job]) -> None:
-        """An outcome is final, and comes with its cleanup."""
+        """An outcome is final, a goal only gets stronger, and a submission is one generation."""
+        submitted = Counter((job.id, job.submitted.submission) for job in jobs)
+        for (job_id, submission), count in submitted.items():
+            if count > 1:
+                self.blame(f"{job_id}: submission {submission} has {count} generations")
         for job in jobs:
             self.checked["an outcome is final"] += 1
             key = (job.id, job.generation)
+            strength = _STRENGTH[job.goal]
+            if strength < self._goals.get(key, 0):
+                self.blame(f"{job.id} of generation {key[1]} has the weaker goal {job.goal.value}")
+            self._goals[key] = max(strength, self._goals.get(key, 0))
             known = self.outcomes.get(key)
             if known is not None and job.outcome is not known:
                 self.blame(f"{job.id} of generation {key[1]} was {known.value}, is {job.outcome}")
