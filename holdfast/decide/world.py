@@ -96,6 +96,13 @@ class World:
         since_ms = self.leading_since_ms if worker is None else worker.heard_at_ms
         return now_ms - since_ms > self.limits.worker_lease_ms
 
+    def is_answered(self, worker_id: str) -> bool:
+        """Whether its newest report was sent after an answer of this leader. Another may have been on its way for long,
+        from before attempts began that run there now: what it does not name may be there.
+        """
+        worker = self.workers.get(worker_id)
+        return worker is not None and worker.heartbeat.term == self.term
+
     def observed(self, attempt: Attempt) -> ObservedAttempt | None:
         """As its own worker tells it. What another worker says of it is no news of it."""
         told = self._seen.get(attempt.worker_id)

@@ -71,12 +71,7 @@ def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
 
 
 def _is_hosted(cluster: Cluster, attempt: Attempt) -> bool:
-    return any(
-        seen.key == attempt.key and seen.ended_how is None
-        for worker in cluster.workers.values()
-        if worker.process.alive
-        for seen in worker.host.heartbeat().attempts
-    )
+    return any(run.key == attempt.key for run in cluster.running())
 
 
 def _judge_progress(

@@ -48,6 +48,9 @@ class Seen:
         """How often each invariant was asked."""
         self._tokens: set[tuple[str, str, str, int, int]] = set()
         self._restores: dict[str, str] = {}
+        self._fresh_ms: dict[str, float] = {}
+        """When a pipeline of each job began afresh last, and when a savepoint of it was complete."""
+        self._saved_ms: dict[str, float] = {}
         self._goals: dict[tuple[str, int], int] = {}
         """How strong the goal of each generation has been."""
 
@@ -86,13 +89,18 @@ class Seen:
                 self._tokens.add(_token_key(made.job_id, at, state.token))
 
     def _judge_savepoint(self, path: str, index: JsonObject) -> None:
+        self._saved_ms[str(index["jobId"])] = self._around.engine.now_ms
         held = {int(id_) for id_ in dict(index["pipelines"])}  # type: ignore[arg-type]
         due = {pipeline_id for job_id, pipeline_id in self.made if job_id == index["jobId"]}
         if held != due:
             self.blame(f"{path} holds pipelines {sorted(held)} and not {sorted(due)}")
 
     def holds_all(self, job_id: str, pipeline_ids: Sequence[int]) -> bool:
-        """Whether the newest savepoint has something of each pipeline: one that had not begun is not in it."""
+        """Whether the newest savepoint has something of each pipeline: one that had not begun is not in it. Nor is what
+        a fresh start has dropped since.
+        """
+        if self._fresh_ms.get(job_id, -1.0) > self._saved_ms.get(job_id, 0.0):
+            return False
         return all(self._newest_savepoint(job_id, id_) is not None for id_ in pipeline_ids)
 
     def _asked_base(self, claim: Checkpoint, before: Checkpoint | None) -> JsonObject | None:
@@ -101,6 +109,7 @@ class Seen:
             return None
         match self._restores.get(claim.submission, "auto"):
             case "none":
+                self._fresh_ms[claim.job_id] = self._around.engine.now_ms
                 return {at: {"next": 0} for at in claim.sources}
             case "savepoint":
                 return self._newest_savepoint(claim.job_id, claim.pipeline_id)
