@@ -13,7 +13,7 @@ from holdfast.decide import attempts as decide_attempts
 from holdfast.decide import jobs as decide_jobs
 from holdfast.decide import pipelines as decide_pipelines
 from holdfast.decide import status as decide_status
-from holdfast.decide.actions import Action, EndAttempt, RecordOutcome
+from holdfast.decide.actions import Action, CleanUp, EndAttempt, RecordOutcome
 from holdfast.decide.attempts import Failure
 from holdfast.decide.placement import NoRoom, Placed, Room
 from holdfast.decide.world import World
@@ -121,6 +121,13 @@ def _take_all_for_ones_own(*given: Any) -> bool:
     return True
 
 
+def _clean_up_or_fail(action: CleanUp, given: Acting) -> None:
+    job = given.reads.job_generation(action.job_id, action.generation)
+    if job is not None:
+        clean_up_storage(job, given.files)
+    given.commits.finish_cleanup(given.term, action.job_id, action.generation)
+
+
 def _stop_at_the_first_failure(self: Master, actions: Sequence[Action], acting: Acting) -> None:
     for action in actions:
         act(action, acting)
@@ -178,11 +185,11 @@ def _see_no_stall(*given: Any) -> bool:
     return False
 
 
-def _count_all_failures(failures: Sequence[Failure]) -> int:
+def _count_all_failures(failures: Sequence[Failure], healthy_ms: int) -> int:
     return len(failures)
 
 
-def _count_none(failures: Sequence[Failure]) -> int:
+def _count_none(failures: Sequence[Failure], healthy_ms: int) -> int:
     return 1
 
 
@@ -249,9 +256,12 @@ BUGS: dict[str, Bug] = {
         "The cleanup of an ended job removes checkpoints of the one that was submitted since.",
         cleaning, "_belongs_to", _take_all_for_ones_own,
     ),
-    "one failure stops the rest": a_bug(
+    "one failure stops the rest": Bug(
         "One file that cannot be removed, and nothing else is cleaned up.",
-        Master, "_act", _stop_at_the_first_failure,
+        (
+            Patch(Master, "_act", _stop_at_the_first_failure),
+            Patch(master_act, "clean_up", _clean_up_or_fail),
+        ),
     ),
     "savepoint of what runs": a_bug(
         "A savepoint lacks what was committed while it was made.",

@@ -25,7 +25,7 @@ from holdfast.store.commits import Commits
 from holdfast.store.store import Store
 from holdfast.testing.sim.database import Database, KeptReads
 from holdfast.testing.sim.engine import Engine, Process, SimClock, SimLock, SimThreads
-from holdfast.testing.sim.faults import FAIR, Faults, SimNetwork
+from holdfast.testing.sim.faults import FAIR, FOR_EVER, Faults, SimNetwork
 from holdfast.testing.sim.parts import Surroundings, sim_connectors
 from holdfast.testing.sim.seen import Seen
 from holdfast.testing.sim.storage import SimFiles, Storage
@@ -126,6 +126,8 @@ class Cluster:
             when, _, doing = point.partition(" ")
             if when == "after" and doing not in ("take lease", "give up lease"):
                 self.seen.wrote(doing, me)
+                if doing == "end attempt":
+                    self._blame_lost()
             self.faults.at_commit(process, point)
 
         commits = Commits(self.sql, at_commit)  # type: ignore[arg-type]
@@ -158,13 +160,13 @@ class Cluster:
             NoSpark(),
             clock,
             lambda line: self.engine.tell(f"{name}: {line}"),
-            lambda point: self.faults.at_point(process, point, "step"),
+            lambda point: self.faults.at_step(process, point),
             _parse_once,
         )
         host = WorkerHost(
             WorkerSettings(self._fresh(name), tuple(self.masters), slots=self.slots),
             self._watched(name, process, attempt_runner(outside)),
-            network=SimNetwork(self.engine, self.faults, self._deliver),
+            network=SimNetwork(self.engine, self.faults, self._deliver, name),
             clock=clock,
             threads=SimThreads(self.engine, process),
         )
@@ -172,7 +174,9 @@ class Cluster:
 
         def beat() -> None:
             while True:
+                term = host._term
                 host.beat()
+                self.seen.obeyed(name, term, host._term)
                 clock.wait(HEARTBEAT_MS, host.wake)
 
         def check() -> None:
@@ -197,7 +201,9 @@ class Cluster:
         """Fair weather, and everything that is down comes up."""
         self.engine.tell("the faults are over")
         self.faults.weather = FAIR
-        self.faults.undeletable.clear()
+        now_ms = self.engine.now_ms
+        lasting = {job: ms for job, ms in self.faults.undeletable.items() if now_ms < ms < FOR_EVER}
+        self.faults.undeletable = lasting
         for process in self.processes():
             process.clock_step_ms = 0
         self.start_fallen()
@@ -205,6 +211,13 @@ class Cluster:
     def processes(self) -> list[Process]:
         found = [master.process for master in self.masters.values()]
         return found + [worker.process for worker in self.workers.values()]
+
+    def awake_ms(self) -> float:
+        """When the last pause ends, or ended, and the last trouble of a worker's network."""
+        faults = self.faults
+        troubles = (faults.cut_until_ms, faults.deaf_until_ms, faults.slow_until_ms)
+        ends = [ms for until_ms in troubles for ms in until_ms.values()]
+        return max(ends + [process.paused_until_ms for process in self.processes()])
 
     def process(self, name: str) -> Process:
         return next(process for process in self.processes() if process.name == name)
@@ -251,6 +264,15 @@ class Cluster:
                 under_way.is_over = True
 
         return run
+
+    def _blame_lost(self) -> None:
+        """What runs must not be given up for lack of news of it."""
+        self.seen.checked["what runs is not taken for lost"] += 1
+        for key in sorted({run.key for run in self.running()}):
+            for attempt in self.reads.attempts(key.job_id, key.generation):
+                is_lost = attempt.key == key and attempt.ended_how is EndedHow.LOST
+                if is_lost and "does not know" in attempt.reason:
+                    self.seen.blame(f"{key} runs, and is taken for lost: {attempt.reason}")
 
     def _is_left_behind(self, key: AttemptKey) -> bool:
         """Somebody asked that nobody waits for it, or it did not end in time: the chain alone keeps it apart."""

@@ -43,6 +43,8 @@ def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
         and clock_ms - leader.master._leading_since_ms > SETTLED_MS
     )
     wanting: list[str] = []
+    if is_settled:
+        _blame_what_takes_long(cluster, live, healed_ms)
     for job in live:
         for pipeline_id in job.submitted.pipeline_ids:
             shown = derive_pipeline(world, job, pipeline_id, clock_ms).status
@@ -55,6 +57,26 @@ def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
             if not is_running or found is not None:
                 wanting.append(found or f"{job.id}/{pipeline_id} shows {shown.value}")
     return wanting
+
+
+def _blame_what_takes_long(cluster: Cluster, live: Sequence[Job], healed_ms: float) -> None:
+    """A stop ends, whatever the sources do; a cleanup waits for nobody else's."""
+    now_ms = cluster.engine.now_ms
+    since_ms = max(healed_ms, cluster.awake_ms())
+    limits = cluster.limits
+    for job in live:
+        cluster.seen.checked["a stop ends in time"] += 1
+        wished_ms = cluster.seen.wished_ms.get((job.id, job.generation), now_ms)
+        waits_ms = now_ms - max(wished_ms, since_ms)
+        if waits_ms > 2 * limits.stop_deadline_ms + limits.worker_lease_ms + REPORTED_MS:
+            cluster.seen.blame(f"{job.id} is to {job.goal.value} for {waits_ms:.0f} ms and lives")
+    undeletable = cluster.faults.undeletable
+    for cleanup in cluster.reads.cleanups():
+        cluster.seen.checked["a cleanup is done in time"] += 1
+        late_ms = now_ms + _START_MS - cleanup.due_at_ms
+        is_able = now_ms > undeletable.get(cleanup.job_id, 0.0)
+        if is_able and not cleanup.tries and min(late_ms, now_ms - since_ms) > SETTLED_MS:
+            cluster.seen.blame(f"the cleanup of {cleanup.job_id} is {late_ms:.0f} ms late")
 
 
 def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
@@ -165,6 +187,9 @@ def _at(sources: object) -> str:
 def _judge_outcome(cluster: Cluster, plan: Plan, job: Job) -> list[str]:
     name = f"{job.id} of generation {job.generation}"
     is_endless = plan.jobs[job.id].is_endless
+    if plan.jobs[job.id].is_sick and job.goal is Goal.RUN:
+        is_right = job.outcome is Outcome.FAILED
+        return [] if is_right else [f"{name} cannot run and its outcome is {job.outcome}"]
     match job.goal, job.outcome:
         case Goal.RUN, Outcome.FINISHED:
             return [f"{name} is endless and FINISHED"] if is_endless else []

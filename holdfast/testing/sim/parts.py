@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -60,6 +61,8 @@ class Surroundings:
     sinks: dict[tuple[str, str], SinkMemory] = field(default_factory=dict)
     hangs_until_ms: dict[str, float] = field(default_factory=dict)
     """Of each job: its sources give nothing until then."""
+    failing: Counter[str] = field(default_factory=Counter)
+    """How often the sources of each job will fail from now on."""
 
 
 class TickSource(SourceBase):
@@ -99,6 +102,10 @@ class TickSource(SourceBase):
         faults = self._around.faults
         if faults.happens("source fails", faults.weather.source_fails):
             raise Transient("Cannot read: the source's connection was lost.")
+        if self._around.failing[self._context.job_id] > 0:
+            self._around.failing[self._context.job_id] -= 1
+            faults.counts["source fails"] += 1
+            raise Transient("Cannot read: the source is out of order.")
         ids = range(int(str(task.payload["first"])), int(str(task.payload["until"])))
         if self._hangs() and self._wait_in_vain():
             # A driver whose connection is closed may take that for the end.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from holdfast.master.submitting import Submission
 from holdfast.model.jobs import Goal, Job
 from holdfast.testing.sim.cluster import Cluster, Request
+from holdfast.testing.sim.faults import FOR_EVER
 from holdfast.testing.sim.judge import find_unwanted, judge_end, judge_look
 from holdfast.testing.sim.plan import Plan, Step
 
@@ -22,7 +23,7 @@ CALM_MS = 2_500.0
 RESTART_CHANCE = 0.3
 """At each look, of what has fallen: somebody, or a supervisor, starts it again, and not at once."""
 _GOALS = {"cancel": Goal.CANCEL, "savepoint": Goal.SAVEPOINT, "force": Goal.FORCE}
-_AGAIN = {"submit": None, "again": "auto", "again from savepoint": "savepoint", "again afresh": "none"}  # fmt: skip
+_AGAIN = {"submit": None, "submit meanwhile": None, "again": "auto", "again from savepoint": "savepoint", "again afresh": "none"}  # fmt: skip
 
 
 @dataclass
@@ -129,8 +130,14 @@ class _Run:
                 cluster.around.hangs_until_ms[step.what] = self._engine.now_ms + step.much
                 self._engine.tell(f"the sources of {step.what} hang for {step.much:.0f} ms")
             case "undeletable":
-                cluster.faults.undeletable.add(step.what)
+                until_ms = self._engine.now_ms + step.much if step.much else FOR_EVER
+                cluster.faults.undeletable[step.what] = until_ms
                 self._engine.tell(f"what {step.what} has stored cannot be removed")
+            case "fail":
+                cluster.around.failing[step.what] += int(step.much)
+                self._engine.tell(f"the sources of {step.what} fail")
+            case "cut" | "deaf" | "slow":
+                self._disturb(step)
             case "drain":
                 self._drain(step.what)
             case "step down":
@@ -138,6 +145,17 @@ class _Run:
             case _:
                 raise AssertionError(f"nobody can {step.verb}")
         return True
+
+    def _disturb(self, step: Step) -> None:
+        """The network of one worker."""
+        faults = self._cluster.faults
+        untils = {
+            "cut": faults.cut_until_ms,
+            "deaf": faults.deaf_until_ms,
+            "slow": faults.slow_until_ms,
+        }
+        untils[step.verb][step.what] = self._engine.now_ms + step.much
+        self._engine.tell(f"{step.what} is {step.verb} for {step.much:.0f} ms")
 
     def _drain(self, name: str) -> None:
         """In peace: its pipelines go elsewhere, each after its epoch; what comes after starts it anew."""
@@ -174,7 +192,7 @@ class _Run:
         under_way = self._requests.get(step)
         if under_way is not None and under_way.process.alive and not under_way.is_over:
             return False
-        if under_way is not None and under_way.is_taken:
+        if under_way is not None and (under_way.is_taken or step.verb == "submit meanwhile"):
             return True
         request = self._call(step)
         if request is not None:
@@ -189,7 +207,11 @@ class _Run:
         name = f"{step.what}@{step.at_ms:.0f}"
         job = cluster.reads.job(step.what)
         is_ours = job is not None and job.submitted.submission == name
-        if step.verb != "submit" and not is_ours and (job is None or job.outcome is None):
+        if (
+            not step.verb.startswith("submit")
+            and not is_ours
+            and (job is None or job.outcome is None)
+        ):
             return None
         restore = _AGAIN[step.verb]
         ids = range(1, 1 + self._plan.jobs[step.what].pipelines)
@@ -204,7 +226,7 @@ class _Run:
     def _is_quiet(self) -> bool:
         """All that was asked is done or, where it is endless, under way; and everybody has been awake for long."""
         cluster, now_ms = self._cluster, self._engine.now_ms
-        awake_ms = max(process.paused_until_ms for process in cluster.processes())
+        awake_ms = cluster.awake_ms()
         if self._due or self._waiting or now_ms < max(awake_ms, self._healed_ms) + AWAKE_MS:
             return False
         live = [job for job in cluster.reads.all_jobs() if job.outcome is None]

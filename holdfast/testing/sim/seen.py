@@ -51,6 +51,8 @@ class Seen:
         self._fresh_ms: dict[str, float] = {}
         """When a pipeline of each job began afresh last, and when a savepoint of it was complete."""
         self._saved_ms: dict[str, float] = {}
+        self.wished_ms: dict[tuple[str, int], float] = {}
+        """Since when each generation is to end."""
         self._goals: dict[tuple[str, int], int] = {}
         """How strong the goal of each generation has been."""
 
@@ -128,8 +130,9 @@ class Seen:
         return None
 
     def newest(self, job_id: str, pipeline_id: int) -> Made | None:
+        """One that slept may make an older number last, is told so, and has done nothing."""
         line = self.made.get((job_id, pipeline_id))
-        return line[-1] if line else None
+        return max(line, key=lambda made: made.checkpoint.number) if line else None
 
     # --------------------------------------------------------------------------------- sources and sinks
 
@@ -179,16 +182,27 @@ class Seen:
         if lease is not None and lease.holder != holder:
             self.blame(f"{holder} has done '{doing}' and {lease.holder} leads")
 
+    def obeyed(self, worker: str, before: int, after: int) -> None:
+        """A worker never follows an older term than it knows."""
+        self.checked["no older term is obeyed"] += 1
+        if after < before:
+            self.blame(f"{worker} obeys term {after}, and it knows term {before}")
+
     def look(self, jobs: Sequence[Job]) -> None:
         """An outcome is final, a goal only gets stronger, and a submission is one generation."""
         submitted = Counter((job.id, job.submitted.submission) for job in jobs)
         for (job_id, submission), count in submitted.items():
             if count > 1:
                 self.blame(f"{job_id}: submission {submission} has {count} generations")
+        for job_id, count in Counter(job.id for job in jobs if job.outcome is None).items():
+            if count > 1:
+                self.blame(f"{count} generations of {job_id} live")
         for job in jobs:
             self.checked["an outcome is final"] += 1
             key = (job.id, job.generation)
             strength = _STRENGTH[job.goal]
+            if job.goal is not Goal.RUN:
+                self.wished_ms.setdefault(key, self._around.engine.now_ms)
             if strength < self._goals.get(key, 0):
                 self.blame(f"{job.id} of generation {key[1]} has the weaker goal {job.goal.value}")
             self._goals[key] = max(strength, self._goals.get(key, 0))

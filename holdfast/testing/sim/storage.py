@@ -86,6 +86,7 @@ class SimFiles:
                     f"{path.rpartition('/')[0]}/{UNFINISHED}", data[: len(data) // 2]
                 )
                 self._faults.crash(self._process, f"in the midst of create {path}")
+            self._faults.before_create(self._process)
             self._storage.create_exclusive(path, data)
             self.on_create(path, data)
 
@@ -93,6 +94,7 @@ class SimFiles:
 
     def write(self, path: str, data: bytes) -> None:
         def write() -> None:
+            self._faults.before_create(self._process)
             self._storage.write(path, data)
             self.on_create(path, data)
 
