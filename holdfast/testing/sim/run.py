@@ -187,8 +187,8 @@ class _Run:
         self._engine.spawn(master.process, end)
 
     def _ask(self, step: Step) -> bool:
-        if step.verb.startswith("again") and self._cluster.reads.job(step.what) is None:
-            return True  # There is nothing to go on with.
+        if step.verb.startswith("again") and self._is_idle(step):
+            return True
         under_way = self._requests.get(step)
         if under_way is not None and under_way.process.alive and not under_way.is_over:
             return False
@@ -199,12 +199,24 @@ class _Run:
             self._requests[step] = request
         return False
 
+    def _is_idle(self, step: Step) -> bool:
+        """There is nothing to go on with, or somebody was quicker and submitted it meanwhile."""
+        job = self._cluster.reads.job(step.what)
+        if job is None:
+            return True
+        by = [s for s in self._plan.steps if self._submission_of(s) == job.submitted.submission]
+        is_meanwhile = any(s.verb == "submit meanwhile" for s in by)
+        return is_meanwhile and job.outcome is None and job.goal is Goal.RUN
+
+    def _submission_of(self, step: Step) -> str:
+        """It stays the same while it is tried: it must never start two."""
+        return f"{step.what}@{step.at_ms:.0f}"
+
     def _call(self, step: Step) -> Request | None:
         cluster = self._cluster
         if step.verb in _GOALS:
             return cluster.ask(step.what, _GOALS[step.verb])
-        # The name of a submission stays the same while it is tried: it must never start two.
-        name = f"{step.what}@{step.at_ms:.0f}"
+        name = self._submission_of(step)
         job = cluster.reads.job(step.what)
         is_ours = job is not None and job.submitted.submission == name
         if (
