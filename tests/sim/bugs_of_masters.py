@@ -11,15 +11,13 @@ from sqlalchemy import Connection, Engine, delete, insert, select, update
 
 from holdfast.decide import attempts as decide_attempts
 from holdfast.decide import jobs as decide_jobs
-from holdfast.decide import pipelines as decide_pipelines
 from holdfast.decide import status as decide_status
 from holdfast.decide.actions import Action, CleanUp, EndAttempt, RecordOutcome
 from holdfast.decide.attempts import Failure
-from holdfast.decide.placement import NoRoom, Placed, Room
+from holdfast.decide.placement import Room
 from holdfast.decide.world import World
 from holdfast.master import act as master_act
 from holdfast.master import cleaning
-from holdfast.master import master as master_master
 from holdfast.master.act import Acting, act
 from holdfast.master.cleaning import clean_up_storage
 from holdfast.master.master import Master
@@ -52,9 +50,11 @@ def _take_over_all_there_is(self: Commits, **given: Any) -> Lease | None:
     """What is not cleaned up yet is still in the map of running jobs."""
     lease = TAKE_LEASE(self, **given)
     if lease is not None:
-        kept = select(cleanups.c.job_id).where(cleanups.c.job_id == jobs.c.job_id)
         with writing(self._engine, "take over jobs", lease.term, self._point) as tx:
-            tx.execute(update(jobs).where(kept.exists()).values(outcome=None, ended_at_ms=None))
+            for row in list(tx.execute(select(cleanups))):
+                own = (jobs.c.job_id == row.job_id, jobs.c.generation == row.generation)
+                tx.execute(update(jobs).where(*own).values(outcome=None, ended_at_ms=None))
+            tx.execute(delete(cleanups))
     return lease
 
 

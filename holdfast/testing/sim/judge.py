@@ -31,8 +31,6 @@ TIDIED_MS = 3_000
 def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
     """What is not as it shall be at last. What may never be is blamed at once."""
     live = [job for job in cluster.reads.all_jobs() if job.outcome is None]
-    cluster.seen.checked["slots balance"] += 1
-    _blame_slots(cluster, plan, live)
     leader = cluster.leader()
     if leader is None:
         return ["nobody leads in fair weather"] if live else []
@@ -79,8 +77,12 @@ def _blame_what_takes_long(cluster: Cluster, live: Sequence[Job], healed_ms: flo
             cluster.seen.blame(f"the cleanup of {cleanup.job_id} is {late_ms:.0f} ms late")
 
 
-def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
-    """As many attempts as there are slots, and no more."""
+def blame_slots(cluster: Cluster, plan: Plan) -> None:
+    """As many attempts as there are slots, and no more; in any weather."""
+    if plan.slots is None:
+        return
+    cluster.seen.checked["slots balance"] += 1
+    live = [job for job in cluster.reads.all_jobs() if job.outcome is None]
     hosted = Counter(
         attempt.worker_id
         for job in live
@@ -88,7 +90,7 @@ def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
         if attempt.is_open
     )
     for worker_id, count in hosted.items():
-        if plan.slots is not None and count > plan.slots:
+        if count > plan.slots:
             cluster.seen.blame(f"{worker_id} has {plan.slots} slots and {count} attempts")
 
 

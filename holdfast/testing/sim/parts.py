@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +50,8 @@ class Judge(Protocol):
     def published(self, job_id: str, at: str, token: Token) -> None: ...
 
     def acked(self, job_id: str, at: str, position: Position) -> None: ...
+
+    def discarded(self, job_id: str, at: str, part: Part) -> None: ...
 
 
 @dataclass
@@ -168,8 +170,9 @@ class SinkMemory:
 class MemoryStore:
     """As `SinkStore`, in memory."""
 
-    def __init__(self, memory: SinkMemory) -> None:
+    def __init__(self, memory: SinkMemory, on_discard: Callable[[Part], None]) -> None:
         self.memory = memory
+        self._on_discard = on_discard
 
     def list_parts(self, kind: str) -> list[Part]:
         found: Mapping[Part, object] | set[Part] = getattr(self.memory, kind)
@@ -195,6 +198,8 @@ class MemoryStore:
             raise SinkRejected(f"Cannot publish {part.name}: it is not there.")
 
     def bury(self, kind: str, part: Part) -> None:
+        if kind == "staged":
+            self._on_discard(part)
         self.memory.gone.add(part)
         self.remove(kind, part)
 
@@ -221,7 +226,9 @@ def sim_connectors(around: Surroundings, judge: Judge) -> list[Connector]:
     def make_sink(options: SimSinkOptions, context: Context) -> ModelSink:
         sink = ModelSink(options, context)  # type: ignore[arg-type]
         memory = around.sinks.setdefault((context.job_id, context.location), SinkMemory())
-        sink.store = MemoryStore(memory)  # type: ignore[assignment]
+        sink.store = MemoryStore(  # type: ignore[assignment]
+            memory, lambda part: judge.discarded(context.job_id, context.location, part)
+        )
         sink.on_publish = lambda token: judge.published(context.job_id, context.location, token)
         return sink
 

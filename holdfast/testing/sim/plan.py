@@ -270,6 +270,21 @@ def _sleepers(seed: int, random: Chance) -> Plan:
     return replace(plan, weather=Weather(source_fails=0.03, **chances))
 
 
+def _overtaken(seed: int, random: Chance) -> Plan:
+    """Attempts that sleep before they discard, and others that have staged something by the time they wake."""
+    job = JobPlan({"t0": random.choice((0, 0, 60))}, 1, 600, 150)
+    where = f"sleep_at_{random.choice(('commit', 'create', 'publish'))}"
+    weather = Weather(sleep_at_discard=0.5, **{where: random.choice((0.3, 0.6))})
+    return Plan(
+        seed,
+        {"job-0": job},
+        (Step(0.0, "submit", "job-0"),),
+        workers=3,
+        weather=weather,
+        storm_ms=24_000.0,
+    )
+
+
 def _left_behind(seed: int, random: Chance) -> Plan:
     """Somebody drains a worker, does not wait for it, and starts its job again elsewhere."""
     job = JobPlan({"t0": 0}, 1, 600, 150)
@@ -303,22 +318,25 @@ def _ends(seed: int, random: Chance) -> Plan:
 
 
 def _cleanups(seed: int, random: Chance) -> Plan:
-    """Jobs that end and are started again while what they left is still being cleaned up."""
-    jobs, steps = {}, []
-    for number in range(2):
-        name, rows = f"job-{number}", random.choice((12, 25))
-        jobs[name] = JobPlan({f"t{number}": rows}, 1, 600, 150)
-        end_ms = 150.0 * rows
-        steps += [
-            Step(100.0, "submit", name),
-            Step(random.uniform(800, end_ms - 500), "savepoint", name),
-            Step(end_ms - 400, "again", name),
-            Step(end_ms + 600, "again from savepoint", name),
-        ]
-    if random.random() < 0.5:
+    """A job that is started again, with little room, while what its last end left is still to be cleaned up."""
+    jobs = {
+        "job-0": JobPlan({"t0": 25, "t1": 25, "t2": 25}, 3, 600, 150),
+        "job-1": JobPlan({"t3": 0, "t4": 0}, 2, 600, 250),
+    }
+    at_ms = random.uniform(1_500, 2_800)
+    steps = [
+        Step(100.0, "submit", "job-0"),
+        Step(at_ms, "savepoint", "job-0"),
+        Step(at_ms + 500, "submit", "job-1"),
+        Step(at_ms + 900, "again", "job-0"),
+        Step(4_000.0, "again from savepoint", "job-0"),
+    ]
+    if random.random() < 0.4:
         steps.append(Step(0.0, "undeletable", "job-0", 25_000.0))
-    weather = Weather(sleep_at_commit=random.choice((0.1, 0.3)))
-    return Plan(seed, jobs, tuple(steps), masters=2, workers=2, weather=weather, storm_ms=8_000.0)
+        jobs["job-2"] = JobPlan({"t5": 5}, 1, 600, 150)
+        steps.append(Step(random.uniform(5_500, 7_500), "submit", "job-2"))
+    weather = Weather(crash=random.choice((0.0, 0.001)), file_fails=0.01)
+    return Plan(seed, jobs, tuple(steps), masters=2, slots=3, weather=weather, storm_ms=8_000.0)
 
 
 def _hanging(seed: int, random: Chance) -> Plan:
@@ -330,7 +348,9 @@ def _hanging(seed: int, random: Chance) -> Plan:
         Step(random.uniform(800, 3_000), "hang", job, random.uniform(15_000, 40_000)),
     ]
     if random.random() < 0.7:
-        steps.append(Step(random.uniform(3_000, 5_000), "savepoint", job))
+        at_ms = random.uniform(3_000, 5_000)
+        steps.append(Step(at_ms, random.choice(("savepoint", "cancel")), job))
+        steps.append(Step(at_ms + 500, "again", job))
     return replace(plan, steps=tuple(steps))
 
 
@@ -385,17 +405,18 @@ def _running(seed: int, random: Chance) -> Plan:
 
 
 KINDS_OF_PLANS = {
-    _stormy: 45,
-    _fair: 4,
-    _rolling: 7,
-    _masters_only: 8,
-    _people: 8,
-    _cut_off: 5,
-    _sleepers: 6,
-    _left_behind: 3,
-    _ends: 4,
-    _cleanups: 4,
-    _hanging: 3,
+    _stormy: 36,
+    _fair: 3,
+    _rolling: 6,
+    _masters_only: 7,
+    _people: 6,
+    _cut_off: 6,
+    _sleepers: 5,
+    _overtaken: 6,
+    _left_behind: 4,
+    _ends: 5,
+    _cleanups: 5,
+    _hanging: 4,
     _wearing: 2,
     _crowded: 3,
     _two_leaders: 4,

@@ -9,7 +9,7 @@ from holdfast.master.submitting import Submission
 from holdfast.model.jobs import Goal, Job
 from holdfast.testing.sim.cluster import Cluster, Request
 from holdfast.testing.sim.faults import FOR_EVER
-from holdfast.testing.sim.judge import find_unwanted, judge_end, judge_look
+from holdfast.testing.sim.judge import blame_slots, find_unwanted, judge_end, judge_look
 from holdfast.testing.sim.plan import Plan, Step
 
 LOOK_EVERY_MS = 500.0
@@ -23,7 +23,13 @@ CALM_MS = 2_500.0
 RESTART_CHANCE = 0.3
 """At each look, of what has fallen: somebody, or a supervisor, starts it again, and not at once."""
 _GOALS = {"cancel": Goal.CANCEL, "savepoint": Goal.SAVEPOINT, "force": Goal.FORCE}
-_AGAIN = {"submit": None, "submit meanwhile": None, "again": "auto", "again from savepoint": "savepoint", "again afresh": "none"}  # fmt: skip
+_AGAIN = {
+    "submit": None,
+    "submit meanwhile": None,
+    "again": "auto",
+    "again from savepoint": "savepoint",
+    "again afresh": "none",
+}
 
 
 @dataclass
@@ -94,6 +100,7 @@ class _Run:
             until_ms = min(until_ms, max(self._waiting[0].at_ms, self._engine.now_ms + 1))
         self._engine.run_until(until_ms)
         self._cluster.seen.look(self._cluster.reads.all_jobs())
+        blame_slots(self._cluster, self._plan)
 
     # ---------------------------------------------------------------------------------------------- steps
 
@@ -126,17 +133,7 @@ class _Run:
                 cluster.faults.counts["clock stepped"] += 1
                 cluster.process(step.what).clock_step_ms += int(step.much)
                 self._engine.tell(f"{step.what}'s clock steps by {step.much:.0f} ms")
-            case "hang":
-                cluster.around.hangs_until_ms[step.what] = self._engine.now_ms + step.much
-                self._engine.tell(f"the sources of {step.what} hang for {step.much:.0f} ms")
-            case "undeletable":
-                until_ms = self._engine.now_ms + step.much if step.much else FOR_EVER
-                cluster.faults.undeletable[step.what] = until_ms
-                self._engine.tell(f"what {step.what} has stored cannot be removed")
-            case "fail":
-                cluster.around.failing[step.what] += int(step.much)
-                self._engine.tell(f"the sources of {step.what} fail")
-            case "cut" | "deaf" | "slow":
+            case "hang" | "fail" | "undeletable" | "cut" | "deaf" | "slow":
                 self._disturb(step)
             case "drain":
                 self._drain(step.what)
@@ -147,15 +144,21 @@ class _Run:
         return True
 
     def _disturb(self, step: Step) -> None:
-        """The network of one worker."""
-        faults = self._cluster.faults
-        untils = {
-            "cut": faults.cut_until_ms,
-            "deaf": faults.deaf_until_ms,
-            "slow": faults.slow_until_ms,
-        }
-        untils[step.verb][step.what] = self._engine.now_ms + step.much
-        self._engine.tell(f"{step.what} is {step.verb} for {step.much:.0f} ms")
+        """What is around the processes: sources, storage, the network."""
+        around, faults = self._cluster.around, self._cluster.faults
+        if step.verb == "fail":
+            around.failing[step.what] += int(step.much)
+            self._engine.tell(f"the sources of {step.what} fail {step.much:.0f} times")
+            return
+        until_ms, said = {
+            "hang": (around.hangs_until_ms, f"the sources of {step.what} hang"),
+            "undeletable": (faults.undeletable, f"what {step.what} has stored cannot be removed"),
+            "cut": (faults.cut_until_ms, f"{step.what} is cut off"),
+            "deaf": (faults.deaf_until_ms, f"{step.what} hears no answers"),
+            "slow": (faults.slow_until_ms, f"the network of {step.what} is slow"),
+        }[step.verb]
+        until_ms[step.what] = self._engine.now_ms + step.much if step.much else FOR_EVER
+        self._engine.tell(f"{said} for {step.much:.0f} ms" if step.much else said)
 
     def _drain(self, name: str) -> None:
         """In peace: its pipelines go elsewhere, each after its epoch; what comes after starts it anew."""

@@ -15,6 +15,7 @@ from holdfast.model.checkpoints import Checkpoint, CheckpointKind, checkpoint_fr
 from holdfast.model.jobs import Goal, Job, Outcome
 from holdfast.model.json import JsonObject
 from holdfast.store.reads import Reads
+from holdfast.testing.model_sink import Part
 from holdfast.testing.sim.parts import Surroundings
 from holdfast.testing.sim.storage import Storage
 
@@ -31,6 +32,8 @@ class Made:
     """By a clock that nobody steps."""
     base: JsonObject | None = None
     """Of a claim that was asked to go back: the positions it was asked for."""
+    is_late: bool = False
+    """It took a number that had been tidied away: it is no link of the chain."""
 
 
 class Seen:
@@ -85,7 +88,8 @@ class Seen:
             others = elsewhere(made.job_id, made.pipeline_id)
             if len(others) > 1:
                 self.blame(f"{made.job_id}/{made.pipeline_id} runs twice: {', '.join(others)}")
-        line.append(Made(made, self._around.engine.now_ms, base))
+        is_late = any(made.number < other.checkpoint.number for other in line)
+        line.append(Made(made, self._around.engine.now_ms, base, is_late))
         for at, state in made.sinks.items():
             if state.token is not None:
                 self._tokens.add(_token_key(made.job_id, at, state.token))
@@ -167,11 +171,27 @@ class Seen:
         job_id, pipeline_id, number = path.split("/")
         self.checked["retention spares the tip and claims"] += 1
         line = self.made.get((job_id, int(pipeline_id)), ())
-        gone = [made.checkpoint for made in line if made.checkpoint.number == int(number)]
-        if any(c.kind is CheckpointKind.CLAIM for c in gone):
+        gone = [made for made in line if made.checkpoint.number == int(number)]
+        if any(m.checkpoint.kind is CheckpointKind.CLAIM and not m.is_late for m in gone):
             self.blame(f"{path} is removed, and it is a claim")
         if gone and int(number) == max(made.checkpoint.number for made in line):
             self.blame(f"{path} is removed, and it is the tip")
+
+    def discarded(self, job_id: str, at: str, part: Part) -> None:
+        """Only what attempts staged that were passed: whoever owns the chain may still commit its own."""
+        self.checked["what the owner staged is spared"] += 1
+        claims = [
+            made.checkpoint
+            for (id_, _), line in self.made.items()
+            if id_ == job_id and at in line[-1].checkpoint.sinks
+            for made in line
+            if made.checkpoint.kind is CheckpointKind.CLAIM
+        ]
+        owner = max(claims, key=lambda claim: claim.number)
+        if owner.lineage == part.lineage and part.attempt >= owner.attempt:
+            self.blame(
+                f"{job_id}: {part.name} in {at} is discarded, and its attempt owns the chain"
+            )
 
     # ------------------------------------------------------------------------------------- control plane
 
