@@ -1,12 +1,17 @@
-"""All planted bugs, and the search for each: `python -m tests.sim.planted` prints in which seed each is found."""
+"""All planted bugs, and the search for each: `python -m tests.sim.planted` prints in which seed each is found.
+
+With `--write` the table of docs/simulator.md is written anew.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from holdfast.testing.sim.many import run_safely
@@ -15,8 +20,10 @@ from tests.sim import bugs_of_attempts, bugs_of_masters, bugs_of_workers
 from tests.sim.planting import planted
 
 BUGS = {**bugs_of_attempts.BUGS, **bugs_of_masters.BUGS, **bugs_of_workers.BUGS}
-SEEDS_MAX = 400
+SEEDS_MAX = 600
 """Each is found below this seed. The same seeds are clean without it."""
+PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+HEAD = "| planted bug | what people would report | first seed |\n| --- | --- | --- |\n"
 
 
 @dataclass(frozen=True)
@@ -38,14 +45,32 @@ def find(name: str, seeds_max: int = SEEDS_MAX) -> Finding:
     return Finding(name, None, "")
 
 
-def find_all(names: Iterable[str], out: TextIO) -> None:
+def find_all(names: Iterable[str], out: TextIO) -> list[Finding]:
     print(f"{'bug':<48} {'found in seed':>13}  what the simulator says", file=out)
+    findings = []
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         for found in pool.map(find, names):
             shown = "-" if found.seed is None else str(found.seed)
             said = found.said.replace("\n", " ")[:110]
             print(f"{found.name:<48} {shown:>13}  {said}", file=out, flush=True)
+            findings.append(found)
+    return findings
+
+
+def write_table(findings: Sequence[Finding]) -> None:
+    """In place of the one that is there."""
+    rows = [f"| {f.name} | {BUGS[f.name].stands_for} | {f.seed} |\n" for f in findings]
+    text = PAGE.read_text(encoding="utf-8")
+    table = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*")
+    PAGE.write_text(table.sub(lambda _: HEAD + "".join(rows), text), encoding="utf-8")
+
+
+def main(given: list[str], out: TextIO) -> None:
+    names = [name for name in given if name != "--write"]
+    findings = find_all(names or BUGS, out)
+    if "--write" in given:
+        write_table(findings)
 
 
 if __name__ == "__main__":
-    find_all(sys.argv[1:] or BUGS, sys.stdout)
+    main(sys.argv[1:], sys.stdout)

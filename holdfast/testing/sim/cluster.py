@@ -266,13 +266,14 @@ class Cluster:
         return run
 
     def _blame_lost(self) -> None:
-        """What runs must not be given up for lack of news of it."""
+        """A worker that lives knows what it was given until it has told the end of it."""
         self.seen.checked["what runs is not taken for lost"] += 1
-        for key in sorted({run.key for run in self.running()}):
-            for attempt in self.reads.attempts(key.job_id, key.generation):
-                is_lost = attempt.key == key and attempt.ended_how is EndedHow.LOST
+        alive = {w.host._settings.me for w in self.workers.values() if w.process.alive}
+        for job in self.reads.jobs(outcome=None, live=True):
+            for attempt in self.reads.attempts(job.id, job.generation):
+                is_lost = attempt.ended_how is EndedHow.LOST and attempt.worker_id in alive
                 if is_lost and "does not know" in attempt.reason:
-                    self.seen.blame(f"{key} runs, and is taken for lost: {attempt.reason}")
+                    self.seen.blame(f"{attempt.key} is taken for lost: {attempt.reason}")
 
     def _is_left_behind(self, key: AttemptKey) -> bool:
         """Somebody asked that nobody waits for it, or it did not end in time: the chain alone keeps it apart."""

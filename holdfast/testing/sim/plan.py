@@ -310,7 +310,7 @@ def _ends(seed: int, random: Chance) -> Plan:
     steps = [Step(random.uniform(0, 2_000), "submit", name) for name in jobs]
     steps += [Step(random.uniform(2_000, 4_000), "again", name) for name in jobs]
     weather = Weather(
-        crash=random.choice((0.01, 0.04)),
+        crash=random.choice((0.02, 0.05)),
         file_fails=random.choice((0.0, 0.05)),
         file_unknown=random.choice((0.0, 0.05)),
     )
@@ -405,21 +405,21 @@ def _running(seed: int, random: Chance) -> Plan:
 
 
 KINDS_OF_PLANS = {
-    _stormy: 36,
-    _fair: 3,
-    _rolling: 6,
-    _masters_only: 7,
+    _stormy: 32,
+    _fair: 2,
+    _rolling: 5,
+    _masters_only: 6,
     _people: 6,
-    _cut_off: 6,
+    _cut_off: 7,
     _sleepers: 5,
-    _overtaken: 6,
-    _left_behind: 4,
-    _ends: 5,
-    _cleanups: 5,
+    _overtaken: 5,
+    _left_behind: 6,
+    _ends: 8,
+    _cleanups: 6,
     _hanging: 4,
     _wearing: 2,
     _crowded: 3,
-    _two_leaders: 4,
+    _two_leaders: 6,
 }
 """How often each is drawn."""
 
