@@ -14,6 +14,7 @@ from holdfast.decide import jobs as decide_jobs
 from holdfast.decide import status as decide_status
 from holdfast.decide.actions import Action, CleanUp, EndAttempt, RecordOutcome
 from holdfast.decide.attempts import Failure
+from holdfast.decide.pipelines import derive_wish
 from holdfast.decide.placement import Room
 from holdfast.decide.world import World
 from holdfast.master import act as master_act
@@ -34,7 +35,7 @@ from holdfast.store.schema import cleanups, jobs
 from tests.sim.planting import Bug, Patch, a_bug
 
 DECIDE_JOB = decide_jobs.decide_job
-DERIVE_WISH = decide_jobs.derive_wish
+DERIVE_WISH = derive_wish
 END_ATTEMPT = master_act.end_attempt
 IS_LOST = World.is_lost
 RECORD_OUTCOME = Commits.record_outcome
