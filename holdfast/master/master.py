@@ -128,6 +128,9 @@ class Master:
             case Lead.RENEW:
                 assert found is not None
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
+                if self._lease is None or self._lease.term != found.term:
+                    # It took the lead and got no answer: only now it knows.
+                    self._begin_to_lead(now_ms)
                 self._lease = replace(found, expires_at_ms=expires_at_ms)
                 self._renewed_at_ms = now_ms
             case Lead.TAKE:
@@ -142,10 +145,13 @@ class Master:
         )
         self._renewed_at_ms = now_ms
         if self._lease is not None:
-            self._anchor = (now_ms, self.clock.elapsed_ms())
-            self._leading_since_ms = now_ms
-            self._workers.clear()
-            self._tips.clear()
+            self._begin_to_lead(now_ms)
+
+    def _begin_to_lead(self, now_ms: int) -> None:
+        self._anchor = (now_ms, self.clock.elapsed_ms())
+        self._leading_since_ms = now_ms
+        self._workers.clear()
+        self._tips.clear()
 
     def step_down(self) -> None:
         """End in peace: nobody has to wait for the lease to run out."""

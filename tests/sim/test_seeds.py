@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_no_schedule_violates_an_invariant(capsys: pytest.CaptureFixture[str]) -
     tally.add(run_many(MORE, jobs=jobs, clock=clock, until_ms=MORE_MS))
 
     with capsys.disabled():
-        print(f"\n{tally.ran:,} schedules, {sum(tally.faults.values()):,} faults")
+        sys.stdout.write(f"\n{tally.ran:,} schedules, {sum(tally.faults.values()):,} faults\n")
     assert tally.failed == {}
     assert tally.ran >= len(SEEDS)
     assert known == set(KINDS), "every fault happens, and is known"

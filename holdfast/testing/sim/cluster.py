@@ -109,6 +109,9 @@ class Cluster:
         self.masters: dict[str, MasterProcess] = {}
         self.workers: dict[str, WorkerProcess] = {}
         self._runs: list[Run] = []
+        self._heard_ms: dict[tuple[str, str], float] = {}
+        """When each master took in the newest report of each worker."""
+        self._lost: set[AttemptKey] = set()
         self._starts = 0
         for number in range(masters):
             self.start_master(f"master-{number}")
@@ -127,7 +130,7 @@ class Cluster:
             if when == "after" and doing not in ("take lease", "give up lease"):
                 self.seen.wrote(doing, me)
                 if doing == "end attempt":
-                    self._blame_lost()
+                    self._blame_lost(name)
             self.faults.at_commit(process, point)
 
         commits = Commits(self.sql, at_commit)  # type: ignore[arg-type]
@@ -265,14 +268,21 @@ class Cluster:
 
         return run
 
-    def _blame_lost(self) -> None:
-        """A worker that lives knows what it was given until it has told the end of it."""
+    def _blame_lost(self, master: str) -> None:
+        """A worker that lives knows what it was given until it has told the end of it, and who was heard is not silent.
+        Called when that master has ended an attempt.
+        """
         self.seen.checked["what runs is not taken for lost"] += 1
         alive = {w.host._settings.me for w in self.workers.values() if w.process.alive}
         for job in self.reads.jobs(outcome=None, live=True):
             for attempt in self.reads.attempts(job.id, job.generation):
-                is_lost = attempt.ended_how is EndedHow.LOST and attempt.worker_id in alive
-                if is_lost and "does not know" in attempt.reason:
+                if attempt.ended_how is not EndedHow.LOST or attempt.key in self._lost:
+                    continue
+                self._lost.add(attempt.key)
+                heard_ms = self._heard_ms.get((master, attempt.worker_id), -1e9)
+                is_heard = self.engine.now_ms - heard_ms < self.limits.worker_lease_ms - 100
+                is_known = "does not know" in attempt.reason
+                if attempt.worker_id in alive and (is_known or is_heard):
                     self.seen.blame(f"{attempt.key} is taken for lost: {attempt.reason}")
 
     def _is_left_behind(self, key: AttemptKey) -> bool:
@@ -293,6 +303,8 @@ class Cluster:
         heartbeat = heartbeat_from_json(body)
         try:
             answer = found.master.hear(heartbeat)
+            if found.master._workers[heartbeat.worker_id].heartbeat is heartbeat:
+                self._heard_ms[url, heartbeat.worker_id] = self.engine.now_ms
         except NotLeading as error:
             return 503, {"leader": error.leader_url}
         except HoldfastError as error:

@@ -386,10 +386,10 @@ def _two_leaders(seed: int, random: Chance) -> Plan:
     plan = replace(_running(seed, random), masters=3, storm_ms=8_000.0)
     steps = list(plan.steps)
     for _ in range(random.choice((1, 2, 4))):
-        much = random.choice((-90_000.0, -3_000.0, 3_000.0, 90_000.0))
+        much = random.choice((-90_000.0, -3_000.0, 1_500.0, 1_700.0, 1_700.0, 90_000.0))
         name = f"master-{random.randrange(plan.masters)}"
         steps.append(Step(random.uniform(1_000, 7_000), "clock", name, much))
-    weather = Weather(message_lost=random.choice((0.05, 0.2)), message_late=0.1, pause=0.002)
+    weather = Weather(message_lost=random.choice((0.1, 0.3)), message_late=0.1, pause=0.002)
     return replace(plan, steps=tuple(steps), weather=weather)
 
 
