@@ -38,6 +38,8 @@ class Weather:
     sleep_at_create: float = 0.0
     sleep_at_discard: float = 0.0
     sleep_at_publish: float = 0.0
+    sleep_at_write: float = 0.0
+    """A leader stands still when it is about to write to the state store."""
 
 
 FAIR = Weather()
@@ -79,6 +81,7 @@ KINDS = (
     "worker cut off",
     "worker deaf",
     "network slow",
+    "leader sleeps at write",
     *(f"worker sleeps at {step}" for step in SLEEPS),
 )  # fmt: skip
 """All that can befall a schedule."""
@@ -157,6 +160,9 @@ class Faults:
         """A crash point of the state store, which may fail there or lose its answer."""
         self.at_point(process, point, "store")
         is_before = point.startswith("before")
+        if is_before and self.happens("leader sleeps at write", self.weather.sleep_at_write):
+            self._engine.tell(f"{process.name} sleeps {point}")
+            self._engine.pause(process, self._engine.random.uniform(500, 6_000))
         if is_before and self.happens("store fails", self.weather.store_fails):
             raise StoreFailed(f"Cannot {point.removeprefix('before ')}: the store fails.")
         kind = "commit unknown, not done" if is_before else "commit unknown, done"

@@ -383,14 +383,23 @@ def _crowded(seed: int, random: Chance) -> Plan:
 
 def _two_leaders(seed: int, random: Chance) -> Plan:
     """Masters whose clocks do not agree take the lead from each other."""
-    plan = replace(_running(seed, random), masters=3, storm_ms=8_000.0)
+    plan = replace(_running(seed, random), masters=random.choice((2, 3)), storm_ms=8_000.0)
     steps = list(plan.steps)
+    if random.random() < 0.6:
+        # Its clock shows every lease of the others as over, all the time.
+        steps.append(Step(300.0, "clock", "master-1", 90_000.0))
     for _ in range(random.choice((1, 2, 4))):
-        much = random.choice((-90_000.0, -3_000.0, 1_500.0, 1_700.0, 1_700.0, 90_000.0))
+        much = random.choice((-90_000.0, -3_000.0, 1_700.0, 1_700.0, 90_000.0, 90_000.0))
         name = f"master-{random.randrange(plan.masters)}"
         steps.append(Step(random.uniform(1_000, 7_000), "clock", name, much))
     weather = Weather(message_lost=random.choice((0.1, 0.3)), message_late=0.1, pause=0.002)
     return replace(plan, steps=tuple(steps), weather=weather)
+
+
+def _sleeping_leaders(seed: int, random: Chance) -> Plan:
+    """Leaders that stand still in the midst of what they do, and wake when another leads."""
+    plan = replace(_people(seed, random), masters=random.choice((2, 3)), storm_ms=8_000.0)
+    return replace(plan, weather=Weather(sleep_at_write=random.choice((0.03, 0.1))))
 
 
 def _running(seed: int, random: Chance) -> Plan:
@@ -419,7 +428,8 @@ KINDS_OF_PLANS = {
     _hanging: 4,
     _wearing: 2,
     _crowded: 3,
-    _two_leaders: 6,
+    _two_leaders: 8,
+    _sleeping_leaders: 3,
 }
 """How often each is drawn."""
 
