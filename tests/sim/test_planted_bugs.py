@@ -18,8 +18,9 @@ PAGE = (ROOT / "docs" / "simulator.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def findings(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[Finding]]]:
     """Of those that were asked for, side by side."""
-    asked = {getattr(item, "callspec", None) for item in request.session.items}
-    names = [name for name in BUGS if any(c and c.params.get("name") == name for c in asked)]
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    asked = {str(call.params.get("name")) for call in calls if call is not None}
+    names = [name for name in BUGS if name in asked]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         yield {name: pool.submit(find, name) for name in names}
 
