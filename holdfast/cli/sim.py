@@ -61,8 +61,12 @@ def _run_many(args: argparse.Namespace, out: TextIO) -> int:
     from holdfast.testing.sim.many import run_many
 
     said_ms = [0.0]
+    told: set[int] = set()
 
     def tell(tally: Tally) -> None:
+        for seed in sorted(tally.failed.keys() - told):
+            told.add(seed)
+            _say(out, _failed_line(seed, tally.failed[seed]))
         if tally.took_ms - said_ms[0] >= TOLD_EVERY_MS:
             said_ms[0] = tally.took_ms
             _say(out, _line(tally))
@@ -98,7 +102,11 @@ def _report(tally: Tally, out: TextIO) -> None:
         _say(out, f"  {name:<42} {count:>12,}")
     _say(out, _line(tally))
     for seed, wrong in sorted(tally.failed.items()):
-        _say(out, f"seed {seed}: {wrong[0]}")
+        _say(out, _failed_line(seed, wrong))
+
+
+def _failed_line(seed: int, wrong: list[str]) -> str:
+    return f"seed {seed}: {wrong[0]}"
 
 
 def _line(tally: Tally) -> str:

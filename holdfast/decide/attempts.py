@@ -38,26 +38,31 @@ class GiveUp:
 
 
 def decide_after_failure(
-    failures: Sequence[Failure], *, can_help: bool, retry_times: int, retry_interval_ms: int
+    failures: Sequence[Failure],
+    *,
+    can_help: bool,
+    retry_times: int,
+    retry_interval_ms: int,
+    healthy_ms: int = HEALTHY_STRETCH_MS,
 ) -> Retry | GiveUp:
     """`failures` are all so far, the newest last. `can_help`: might a retry?"""
     if not can_help:
         return GiveUp("the same attempt would fail again")
-    used = _count_in_a_row(failures)
+    used = _count_in_a_row(failures, healthy_ms)
     if used > retry_times:
         return GiveUp(f"it failed {used} times and job.retry.times is {retry_times}")
     wait_ms = min(retry_interval_ms * 2 ** min(used - 1, DOUBLINGS_MAX), BACKOFF_MAX_MS)
     return Retry(wait_ms, used=used, of=retry_times)
 
 
-def _count_in_a_row(failures: Sequence[Failure]) -> int:
+def _count_in_a_row(failures: Sequence[Failure], healthy_ms: int) -> int:
     """The newest failures with no healthy stretch between them. A window that slides would forget failures whose waits
     fill it, and a large budget would never be spent. Nor is it healthy to take long and to commit nothing: what fails
     so each time would begin anew for ever.
     """
     count = 1
     for before, after in zip(failures[-2::-1], failures[:0:-1], strict=True):
-        if after.advanced and after.at_ms - before.at_ms >= HEALTHY_STRETCH_MS:
+        if after.advanced and after.at_ms - before.at_ms >= healthy_ms:
             break
         count += 1
     return count

@@ -109,7 +109,7 @@ def _derive_end(
     if _is_overdue(world, job, failing_since_ms, now_ms):
         return EndedHow.CANCELED, "it did not end in time; nothing it does counts any more"
     if seen is None:
-        known = attempt.started_at_ms is not None and attempt.worker_id in world.workers
+        known = attempt.started_at_ms is not None and world.is_answered(attempt.worker_id)
         reason = f"worker {attempt.worker_id} does not know it any more"
         return (EndedHow.LOST, reason) if known else None
     if is_stalled(world, job, attempt, now_ms) and (ends := stall_ends(job)) is not None:

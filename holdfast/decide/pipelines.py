@@ -57,7 +57,7 @@ def judge_pipeline(world: World, job: Job, pipeline_id: int) -> Verdict:
     if newest.ended_how is EndedHow.FAILED_FOR_GOOD:
         return Verdict(given_up=newest.reason, given_up_at_ms=ended_at_ms)
     if newest.ended_how in _FAILED:
-        return _after_failure(job, attempts, newest)
+        return _after_failure(world, job, attempts, newest)
     if newest.ended_how is EndedHow.HELD_UP:
         return _after_hold_up(attempts, newest)
     if newest.ended_how in _INTERRUPTED:
@@ -65,12 +65,13 @@ def judge_pipeline(world: World, job: Job, pipeline_id: int) -> Verdict:
     return Verdict()
 
 
-def _after_failure(job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
+def _after_failure(world: World, job: Job, attempts: Sequence[Attempt], newest: Attempt) -> Verdict:
     verdict = decide_after_failure(
         _failures(attempts),
         can_help=True,
         retry_times=job.submitted.retry_times,
         retry_interval_ms=job.submitted.retry_interval_ms,
+        healthy_ms=world.limits.healthy_stretch_ms,
     )
     match verdict:
         case Retry(wait_ms):

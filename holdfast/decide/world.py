@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from holdfast.decide.attempts import HEALTHY_STRETCH_MS
 from holdfast.model.attempts import Attempt, AttemptKey, EndedHow
 from holdfast.model.jobs import Job
 from holdfast.model.workers import ObservedAttempt, Worker
@@ -32,6 +33,8 @@ class Limits:
     alone_ms: int = 20_000
     """So long is nobody put beside a job that is suspected; longer, where the last workers took longer to die."""
     stall_grace_ms: int = 2_000
+    healthy_stretch_ms: int = HEALTHY_STRETCH_MS
+    """After so long without a failure, in which something was committed, a pipeline's budget of retries is whole."""
     start_grace_ms: int = 60_000
     """An attempt may take so long to its claim: Spark may have to start, and old output to be discarded."""
 
@@ -95,6 +98,13 @@ class World:
         worker = self.workers.get(worker_id)
         since_ms = self.leading_since_ms if worker is None else worker.heard_at_ms
         return now_ms - since_ms > self.limits.worker_lease_ms
+
+    def is_answered(self, worker_id: str) -> bool:
+        """Whether its newest report was sent after an answer of this leader. Another may have been on its way for long,
+        from before attempts began that run there now: what it does not name may be there.
+        """
+        worker = self.workers.get(worker_id)
+        return worker is not None and worker.heartbeat.term == self.term
 
     def observed(self, attempt: Attempt) -> ObservedAttempt | None:
         """As its own worker tells it. What another worker says of it is no news of it."""

@@ -40,6 +40,7 @@ class Acting:
     files: Files
     now_ms: int
     limits: Limits
+    leading_since_ms: int = 0
 
     def ending(self, outcome: Outcome, reason: str, savepoint: str | None = None) -> Ending:
         due_at_ms = self.now_ms + self.limits.cleanup_delay_ms
@@ -117,12 +118,15 @@ def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
 
 
 def _is_hopeless(error: HoldfastError, action: WriteSavepoint, given: Acting) -> bool:
-    """What is broken stays so. Storage that fails may come back, but a stop always ends: nothing is lost by it."""
+    """What is broken stays so. Storage that fails may come back, but a stop always ends: nothing is lost by it.
+
+    Another leader's clock may have dated the wish: what is final waits by this leader's own time as well.
+    """
     if isinstance(error, DocumentBroken | NotThere):
         return True
-    return (
-        waited_ms(action.at_ms, given.now_ms) > SAVEPOINT_DEADLINES * given.limits.stop_deadline_ms
-    )
+    led_ms = given.now_ms - given.leading_since_ms
+    waited = min(waited_ms(action.at_ms, given.now_ms), led_ms)
+    return waited > SAVEPOINT_DEADLINES * given.limits.stop_deadline_ms
 
 
 def clean_up(action: CleanUp, given: Acting) -> None:

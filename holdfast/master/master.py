@@ -291,7 +291,13 @@ class Master:
         world = self.observe()
         self._forget_tips(world)
         acting = Acting(
-            term, self.store.commits, self.store.reads, self.files, now_ms, world.limits
+            term,
+            self.store.commits,
+            self.store.reads,
+            self.files,
+            now_ms,
+            world.limits,
+            self._leading_since_ms,
         )
         actions = decide(world, now_ms)
         ended = {action.key for action in actions if isinstance(action, EndAttempt)}

@@ -54,6 +54,7 @@ def heartbeat_to_json(heartbeat: Heartbeat) -> JsonObject:
         "tags": dict(heartbeat.tags),
         "draining": heartbeat.draining,
         "attempts": [observed_to_json(seen) for seen in heartbeat.attempts],
+        "term": heartbeat.term,
     }
 
 
@@ -66,6 +67,7 @@ def heartbeat_from_json(found: Any) -> Heartbeat:
         tags=found["tags"],
         draining=found["draining"],
         attempts=tuple(observed_from_json(seen) for seen in found["attempts"]),
+        term=found.get("term", 0),
     )
 
 

@@ -43,6 +43,8 @@ class Heartbeat:
     tags: Mapping[str, str]
     draining: bool
     attempts: tuple[ObservedAttempt, ...]
+    term: int = 0
+    """Of the newest answer it had obeyed when it sent this; 0: of none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,42 @@ EVENTS_PER_JOB_MAX = 200
 _STRENGTH = {Goal.RUN: 0, Goal.SAVEPOINT: 1, Goal.CANCEL: 2, Goal.FORCE: 3}
 ATTEMPTS_PER_PIPELINE_MAX = 1_000
 """Of a job that lives for years and is interrupted daily; older ones say nothing about what is due."""
-# Built once: these are written every second by every leader.
+# Built once: to build a statement costs more than to run it.
 _RENEW = (
     update(leader)
     .where(leader.c.id == 1, leader.c.term == bindparam("own_term"))
     .values(expires_at_ms=bindparam("until_ms"))
+)
+
+_NEWEST_JOB = (
+    select(jobs)
+    .where(jobs.c.job_id == bindparam("job_id"))
+    .order_by(jobs.c.generation.desc())
+    .limit(1)
+)
+_GENERATION = select(jobs).where(
+    jobs.c.job_id == bindparam("job_id"), jobs.c.generation == bindparam("generation")
+)
+_IS_LIVE = select(jobs.c.job_id).where(
+    jobs.c.job_id == bindparam("job_id"),
+    jobs.c.generation == bindparam("generation"),
+    jobs.c.outcome.is_(None),
+)
+_NUMBERS = select(
+    func.coalesce(func.max(attempts.c.number), 0).label("newest"),
+    (func.count() - func.count(attempts.c.ended_how)).label("open_count"),
+).where(
+    attempts.c.job_id == bindparam("job_id"),
+    attempts.c.generation == bindparam("generation"),
+    attempts.c.pipeline_id == bindparam("pipeline_id"),
+)
+_PLAN, _SUBMIT, _NOTE = insert(attempts), insert(jobs), insert(events)
+_OLDEST_KEPT = (
+    select(events.c.id)
+    .where(events.c.job_id == bindparam("job_id"), events.c.generation == bindparam("generation"))
+    .order_by(events.c.id.desc())
+    .offset(EVENTS_PER_JOB_MAX - 1)
+    .limit(1)
 )
 
 
@@ -142,33 +173,24 @@ class Commits:
     def submit_job(self, term: int, job: SubmittedJob, *, is_restore: bool) -> Job:
         """The next generation of a job id. The same submission again is the same job, so a caller may retry."""
         with self._writing("submit job", term) as tx:
-            newest = tx.execute(
-                select(jobs)
-                .where(jobs.c.job_id == job.job_id)
-                .order_by(jobs.c.generation.desc())
-                .limit(1)
-            ).first()
+            newest = tx.execute(_NEWEST_JOB, {"job_id": job.job_id}).first()
             if newest is not None and newest.submission == job.submission:
                 return job_from_row(newest)
             if newest is not None:
                 self._refuse_if_there(tx, job_from_row(newest), is_restore=is_restore)
             generation = 1 if newest is None else newest.generation + 1
-            tx.execute(
-                insert(jobs).values(
-                    job_id=job.job_id,
-                    generation=generation,
-                    submission=job.submission,
-                    submitted=submitted_to_text(job),
-                    submitted_at_ms=job.submitted_at_ms,
-                    goal=Goal.RUN.name,
-                    goal_at_ms=job.submitted_at_ms,
-                    reason="",
-                )
-            )
-            written = select(jobs).where(
-                jobs.c.job_id == job.job_id, jobs.c.generation == generation
-            )
-            return job_from_row(tx.execute(written).one())
+            key = {"job_id": job.job_id, "generation": generation}
+            row = {
+                **key,
+                "submission": job.submission,
+                "submitted": submitted_to_text(job),
+                "submitted_at_ms": job.submitted_at_ms,
+                "goal": Goal.RUN.name,
+                "goal_at_ms": job.submitted_at_ms,
+                "reason": "",
+            }
+            tx.execute(_SUBMIT, row)
+            return job_from_row(tx.execute(_GENERATION, key).one())
 
     def _refuse_if_there(self, tx: Connection, job: Job, *, is_restore: bool) -> None:
         if job.outcome is None:
@@ -269,41 +291,25 @@ class Commits:
     ) -> None:
         """Only the next number, only of a live job, only while no other attempt of the pipeline is open."""
         with self._writing("plan attempt", term) as tx:
-            pipeline = (
-                attempts.c.job_id == key.job_id,
-                attempts.c.generation == key.generation,
-                attempts.c.pipeline_id == key.pipeline_id,
-            )
-            live = tx.execute(
-                select(jobs.c.job_id).where(
-                    jobs.c.job_id == key.job_id,
-                    jobs.c.generation == key.generation,
-                    jobs.c.outcome.is_(None),
-                )
-            ).first()
-            newest, open_count = tx.execute(
-                select(
-                    func.coalesce(func.max(attempts.c.number), 0),
-                    func.count() - func.count(attempts.c.ended_how),
-                ).where(*pipeline)
-            ).one()
+            of_job = {"job_id": key.job_id, "generation": key.generation}
+            of_pipeline = {**of_job, "pipeline_id": key.pipeline_id}
+            live = tx.execute(_IS_LIVE, of_job).first()
+            newest, open_count = tx.execute(_NUMBERS, of_pipeline).one()
             if live is None or open_count or newest != key.number - 1:
                 return
-            tx.execute(
-                insert(attempts).values(
-                    job_id=key.job_id,
-                    generation=key.generation,
-                    pipeline_id=key.pipeline_id,
-                    number=key.number,
-                    worker_id=worker_id,
-                    planned_at_ms=at_ms,
-                    alone=alone,
-                    reason="",
-                )
-            )
+            row = {
+                **of_pipeline,
+                "number": key.number,
+                "worker_id": worker_id,
+                "planned_at_ms": at_ms,
+                "alone": alone,
+                "reason": "",
+            }
+            tx.execute(_PLAN, row)
             oldest_kept = key.number - ATTEMPTS_PER_PIPELINE_MAX + 1
             if oldest_kept > 1:
-                tx.execute(delete(attempts).where(*pipeline, attempts.c.number < oldest_kept))
+                own = [attempts.c[name] == value for name, value in of_pipeline.items()]
+                tx.execute(delete(attempts).where(*own, attempts.c.number < oldest_kept))
 
     def start_attempt(self, term: int, key: AttemptKey, *, at_ms: int) -> None:
         with self._writing("start attempt", term) as tx:
@@ -385,12 +391,11 @@ class Commits:
 
 def _note(tx: Connection, job: tuple[str, int], said: str, at_ms: int) -> None:
     """A line for people; the oldest of a job make room."""
-    own = (events.c.job_id == job[0], events.c.generation == job[1])
-    values = {"job_id": job[0], "generation": job[1], "at_ms": at_ms, "said": storable(said)}
-    tx.execute(insert(events).values(values))
-    newest = select(events.c.id).where(*own).order_by(events.c.id.desc())
-    oldest_kept = tx.execute(newest.offset(EVENTS_PER_JOB_MAX - 1).limit(1)).scalar()
+    of_job = {"job_id": job[0], "generation": job[1]}
+    tx.execute(_NOTE, {**of_job, "at_ms": at_ms, "said": storable(said)})
+    oldest_kept = tx.execute(_OLDEST_KEPT, of_job).scalar()
     if oldest_kept is not None:
+        own = (events.c.job_id == job[0], events.c.generation == job[1])
         tx.execute(delete(events).where(*own, events.c.id < oldest_kept))
 
 

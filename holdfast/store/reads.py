@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,36 @@ PARSED_AT_ONCE_MAX = 500
 _SAME_JOB = and_(jobs.c.job_id == attempts.c.job_id, jobs.c.generation == attempts.c.generation)
 _FACTS = [column for column in jobs.c if column.name != "submitted"]
 _LIVE = select(*_FACTS).where(jobs.c.outcome.is_(None))
+_LIVE_BY_ID = _LIVE.order_by(jobs.c.job_id)
 _TRIED = select(attempts).join(jobs, _SAME_JOB).where(jobs.c.outcome.is_(None))
+# Asked with each heartbeat of each worker: built once.
+_HOSTED = (
+    select(attempts.c.job_id, attempts.c.generation)
+    .where(attempts.c.worker_id == bindparam("worker_id"), attempts.c.ended_how.is_(None))
+    .distinct()
+    .subquery()
+)
+_LIVE_THERE = _LIVE.join(
+    _HOSTED, and_(jobs.c.job_id == _HOSTED.c.job_id, jobs.c.generation == _HOSTED.c.generation)
+).order_by(jobs.c.job_id)
+_TRIED_THERE = select(attempts).join(
+    _HOSTED,
+    and_(attempts.c.job_id == _HOSTED.c.job_id, attempts.c.generation == _HOSTED.c.generation),
+)
+_CLEANUPS = select(cleanups)
+_NEWEST_JOB = (
+    select(jobs)
+    .where(jobs.c.job_id == bindparam("job_id"))
+    .order_by(jobs.c.generation.desc())
+    .limit(1)
+)
+_ATTEMPTS = (
+    select(attempts)
+    .where(
+        attempts.c.job_id == bindparam("job_id"), attempts.c.generation == bindparam("generation")
+    )
+    .order_by(attempts.c.pipeline_id, attempts.c.number)
+)
 
 
 class Reads:
@@ -62,9 +91,7 @@ class Reads:
         with reading(self._engine) as tx:
             lease = _lease(tx)
             if known is None or known.term != (lease and lease.term):
-                live: Sequence[Job] = self._live_jobs(
-                    tx, _LIVE.order_by(jobs.c.job_id), forget=True
-                )
+                live: Sequence[Job] = self._live_jobs(tx, _LIVE_BY_ID, forget=True)
                 tried: Sequence[Attempt] = [attempt_from_row(row) for row in tx.execute(_TRIED)]
             else:
                 live, tried = known.jobs, known.attempts
@@ -72,33 +99,31 @@ class Reads:
                 lease,
                 live,
                 tried,
-                [Cleanup(*row) for row in tx.execute(select(cleanups))],
+                [Cleanup(*row) for row in tx.execute(_CLEANUPS)],
                 _expired(tx, expired_before_ms),
             )
 
     def observe_worker(self, worker_id: str) -> Stored:
         """What a decision needs that concerns one worker: the jobs that have an open attempt there, whole."""
-        hosted = (
-            select(attempts.c.job_id, attempts.c.generation)
-            .where(attempts.c.worker_id == worker_id, attempts.c.ended_how.is_(None))
-            .distinct()
-            .subquery()
-        )
-        job = and_(jobs.c.job_id == hosted.c.job_id, jobs.c.generation == hosted.c.generation)
-        tried = and_(
-            attempts.c.job_id == hosted.c.job_id, attempts.c.generation == hosted.c.generation
-        )
+        of_worker = {"worker_id": worker_id}
         with reading(self._engine) as tx:
-            there = self._live_jobs(tx, _LIVE.join(hosted, job).order_by(jobs.c.job_id))
+            there = self._live_jobs(tx, _LIVE_THERE, of_worker)
             keys = {(found.id, found.generation) for found in there}
-            rows = tx.execute(select(attempts).join(hosted, tried)) if there else ()
+            rows = tx.execute(_TRIED_THERE, of_worker) if there else ()
             found = [attempt_from_row(row) for row in rows]
             own = [a for a in found if (a.key.job_id, a.key.generation) in keys]
             return Stored(_lease(tx), there, own, [], [])
 
-    def _live_jobs(self, tx: Connection, query: Select[Any], *, forget: bool = False) -> list[Job]:
+    def _live_jobs(
+        self,
+        tx: Connection,
+        query: Select[Any],
+        values: Mapping[str, Any] | None = None,
+        *,
+        forget: bool = False,
+    ) -> list[Job]:
         """`forget`: the query gives all that live, so what is known of others can go."""
-        rows = list(tx.execute(query))
+        rows = list(tx.execute(query, values))
         names = [(row.job_id, row.generation, row.submission, row.submitted_at_ms) for row in rows]
         known = self._submitted
         new = [name for name in names if name not in known]
@@ -131,9 +156,8 @@ class Reads:
 
     def job(self, job_id: str) -> Job | None:
         """The newest generation."""
-        query = select(jobs).where(jobs.c.job_id == job_id).order_by(jobs.c.generation.desc())
         with reading(self._engine) as tx:
-            row = tx.execute(query.limit(1)).first()
+            row = tx.execute(_NEWEST_JOB, {"job_id": job_id}).first()
             return None if row is None else job_from_row(row)
 
     def job_generation(self, job_id: str, generation: int) -> Job | None:
@@ -143,13 +167,9 @@ class Reads:
             return None if row is None else job_from_row(row)
 
     def attempts(self, job_id: str, generation: int) -> list[Attempt]:
-        query = (
-            select(attempts)
-            .where(attempts.c.job_id == job_id, attempts.c.generation == generation)
-            .order_by(attempts.c.pipeline_id, attempts.c.number)
-        )
+        of_job = {"job_id": job_id, "generation": generation}
         with reading(self._engine) as tx:
-            return [attempt_from_row(row) for row in tx.execute(query)]
+            return [attempt_from_row(row) for row in tx.execute(_ATTEMPTS, of_job)]
 
     def attempts_of(self, keys: Sequence[JobKey]) -> list[Attempt]:
         """Of several jobs at once."""
@@ -167,9 +187,11 @@ class Reads:
 
     def hosted(self) -> dict[str, int]:
         """How many open attempts each worker has."""
-        query = select(attempts.c.worker_id, func.count()).group_by(attempts.c.worker_id)
+        counted = func.count().label("attempts")
+        query = select(attempts.c.worker_id, counted).group_by(attempts.c.worker_id)
         with reading(self._engine) as tx:
-            return dict(tx.execute(query.where(attempts.c.ended_how.is_(None))).tuples().all())
+            found = tx.execute(query.where(attempts.c.ended_how.is_(None)))
+            return {row.worker_id: row.attempts for row in found}
 
     def open_attempts(self) -> list[Attempt]:
         """Of all jobs."""
@@ -216,7 +238,7 @@ class Reads:
 
     def cleanups(self) -> list[Cleanup]:
         with reading(self._engine) as tx:
-            return [Cleanup(*row) for row in tx.execute(select(cleanups))]
+            return [Cleanup(*row) for row in tx.execute(_CLEANUPS)]
 
 
 def _read_submitted(

@@ -251,5 +251,6 @@ def a_heartbeat(worker_id: str = "w1", *seen: ObservedAttempt, **changes: Any) -
         "tags": {},
         "draining": False,
         "attempts": seen,
+        "term": 1,
     }
     return Heartbeat(**{**values, **changes})

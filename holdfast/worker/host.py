@@ -122,6 +122,7 @@ class WorkerHost:
                 tags=dict(self._tags),
                 draining=self._draining,
                 attempts=tuple(hosted.seen for _, hosted in sorted(self._hosted.items())),
+                term=self._term,
             )
 
     def beat(self) -> bool:

@@ -132,6 +132,12 @@ def test_what_its_worker_does_not_know_any_more_is_lost() -> None:
     assert lost(an_attempt(), heard_at_ms=0, now_ms=0)
 
 
+def test_a_report_from_before_this_leader_answered_shows_nothing_lost() -> None:
+    late = a_worker(term=0)
+
+    assert decided(a_job(), an_attempt(), worker=late) == []
+
+
 def test_a_last_word_is_taken_from_a_worker_that_fell_silent() -> None:
     attempt = an_attempt()
     worker = a_worker("w1", an_observed(attempt, ended_how=EndedHow.FINISHED))

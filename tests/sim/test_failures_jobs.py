@@ -12,7 +12,7 @@ from holdfast.model.attempts import EndedHow
 from holdfast.model.jobs import Goal, Outcome, ScheduleStrategy
 from holdfast.model.workers import ObservedAttempt
 from holdfast.store.connection import CommitUnknown, StoreFailed
-from holdfast.testing.sim.faults import FAIR, Weather
+from holdfast.testing.sim.faults import FAIR, FOR_EVER, Weather
 from holdfast.testing.sim.plan import LIMITS
 from holdfast.testing.sim.script import Scene, batch, stream
 from tests.sim.conftest import MakeScene
@@ -456,7 +456,7 @@ def test_a_read_that_hangs_for_ever_is_ended_and_gone_on_from(
 def test_a_cleanup_that_cannot_be_done_stands_in_nobodys_way(scene: MakeScene) -> None:
     """F025."""
     play = scene({"bad": batch(6), "good": batch(6), "later": batch(6)})
-    play.faults.undeletable.add("bad")
+    play.faults.undeletable["bad"] = FOR_EVER
     for name in play.plan.jobs:
         play.submit(name)
         play.until_status(name, JobStatus.FINISHED)

@@ -9,24 +9,28 @@ from dataclasses import dataclass
 from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings, NotLeading
 from holdfast.master.submitting import Submission, ask, submit
+from holdfast.model.attempts import AttemptKey, EndedHow
 from holdfast.model.errors import HoldfastError
 from holdfast.model.jobs import Goal, Job, Role, ScheduleStrategy
 from holdfast.model.json import JsonObject
 from holdfast.model.wire import answer_to_json, heartbeat_from_json
+from holdfast.model.workers import DesiredAttempt
 from holdfast.outside.network import NoAnswer
 from holdfast.runtime.catalog import Catalog
+from holdfast.runtime.stop import StopLevel, StopSignal
+from holdfast.runtime.watch import Watch
 from holdfast.spec.catalog import Catalog as SpecCatalog
 from holdfast.spec.parse import Parsed, parse_job
 from holdfast.store.commits import Commits
 from holdfast.store.store import Store
 from holdfast.testing.sim.database import Database, KeptReads
 from holdfast.testing.sim.engine import Engine, Process, SimClock, SimLock, SimThreads
-from holdfast.testing.sim.faults import FAIR, Faults, SimNetwork
+from holdfast.testing.sim.faults import FAIR, FOR_EVER, Faults, SimNetwork
 from holdfast.testing.sim.parts import Surroundings, sim_connectors
 from holdfast.testing.sim.seen import Seen
 from holdfast.testing.sim.storage import SimFiles, Storage
 from holdfast.testing.world import NoSpark
-from holdfast.worker.host import WorkerHost, WorkerSettings
+from holdfast.worker.host import RunAttempt, WorkerHost, WorkerSettings
 from holdfast.worker.running import HostOutside, attempt_runner
 
 _parsed: dict[tuple[str, str], Parsed] = {}
@@ -74,6 +78,17 @@ class Request:
     is_taken: bool = False
 
 
+@dataclass
+class Run:
+    """An attempt that began somewhere, as the operating system would know it."""
+
+    key: AttemptKey
+    worker: str
+    process: Process
+    stop: StopSignal
+    is_over: bool = False
+
+
 class Cluster:
     """`masters` and `workers` are those that were started last under each name."""
 
@@ -93,6 +108,10 @@ class Cluster:
         self.catalog = Catalog(own={(Role(c.role), c.name): c for c in connectors})
         self.masters: dict[str, MasterProcess] = {}
         self.workers: dict[str, WorkerProcess] = {}
+        self._runs: list[Run] = []
+        self._heard_ms: dict[tuple[str, str], float] = {}
+        """When each master took in the newest report of each worker."""
+        self._lost: set[AttemptKey] = set()
         self._starts = 0
         for number in range(masters):
             self.start_master(f"master-{number}")
@@ -104,12 +123,20 @@ class Cluster:
     def start_master(self, name: str) -> None:
         process = Process(name)
         clock = SimClock(self.engine, process)
-        commits = Commits(self.sql, lambda point: self.faults.at_commit(process, point))  # type: ignore[arg-type]
+        me = self._fresh(name)
+
+        def at_commit(point: str) -> None:
+            when, _, doing = point.partition(" ")
+            if when == "after" and doing not in ("take lease", "give up lease"):
+                self.seen.wrote(doing, me)
+                if doing == "end attempt":
+                    self._blame_lost(name)
+            self.faults.at_commit(process, point)
+
+        commits = Commits(self.sql, at_commit)  # type: ignore[arg-type]
         reads = KeptReads(self.sql, lambda: self.faults.at_store_read(process))
         store = Store(self.sql, reads, commits)  # type: ignore[arg-type]
-        settings = MasterSettings(
-            self._fresh(name), url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits
-        )
+        settings = MasterSettings(me, url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits)
         files = self._files(process)
         files.on_remove = self.seen.cleaned
         master = Master(settings, store, files, clock)
@@ -129,19 +156,21 @@ class Cluster:
     def start_worker(self, name: str) -> None:
         process = Process(name)
         clock = SimClock(self.engine, process)
+        files = self._files(process)
+        files.on_remove = self.seen.tidied
         outside = HostOutside(
-            self._files(process),
+            files,
             self.catalog,
             NoSpark(),
             clock,
             lambda line: self.engine.tell(f"{name}: {line}"),
-            lambda point: self.faults.at_point(process, point, "step"),
+            lambda point: self.faults.at_step(process, point),
             _parse_once,
         )
         host = WorkerHost(
             WorkerSettings(self._fresh(name), tuple(self.masters), slots=self.slots),
-            attempt_runner(outside),
-            network=SimNetwork(self.engine, self.faults, self._deliver),
+            self._watched(name, process, attempt_runner(outside)),
+            network=SimNetwork(self.engine, self.faults, self._deliver, name),
             clock=clock,
             threads=SimThreads(self.engine, process),
         )
@@ -149,7 +178,9 @@ class Cluster:
 
         def beat() -> None:
             while True:
+                term = host._term
                 host.beat()
+                self.seen.obeyed(name, term, host._term)
                 clock.wait(HEARTBEAT_MS, host.wake)
 
         def check() -> None:
@@ -174,7 +205,11 @@ class Cluster:
         """Fair weather, and everything that is down comes up."""
         self.engine.tell("the faults are over")
         self.faults.weather = FAIR
-        self.faults.undeletable.clear()
+        now_ms = self.engine.now_ms
+        for job, until_ms in list(self.faults.undeletable.items()):
+            if until_ms >= FOR_EVER:
+                del self.faults.undeletable[job]
+                self.faults.removable_since_ms[job] = now_ms
         for process in self.processes():
             process.clock_step_ms = 0
         self.start_fallen()
@@ -182,6 +217,13 @@ class Cluster:
     def processes(self) -> list[Process]:
         found = [master.process for master in self.masters.values()]
         return found + [worker.process for worker in self.workers.values()]
+
+    def awake_ms(self) -> float:
+        """When the last pause ends, or ended, and the last trouble of a worker's network."""
+        faults = self.faults
+        troubles = (faults.cut_until_ms, faults.deaf_until_ms, faults.slow_until_ms)
+        ends = [ms for until_ms in troubles for ms in until_ms.values()]
+        return max(ends + [process.paused_until_ms for process in self.processes()])
 
     def process(self, name: str) -> Process:
         return next(process for process in self.processes() if process.name == name)
@@ -201,18 +243,57 @@ class Cluster:
         Only the newest attempt may: an older one was told to end, or ends by its own lease.
         """
         found = []
-        for name, worker in self.workers.items():
-            is_awake = worker.process.paused_until_ms + 2 * LEASE_CHECK_MS < self.engine.now_ms
-            if not worker.process.alive or not is_awake:
-                continue
-            found += [
-                f"{name} ({hosted.seen.key})"
-                for key, hosted in worker.host._hosted.items()
-                if (key.job_id, key.pipeline_id) == (job_id, pipeline_id)
-                and hosted.seen.ended_how is None
-                and hosted.stop.level == 0
-            ]
+        for run in self.running():
+            is_awake = run.process.paused_until_ms + 2 * LEASE_CHECK_MS < self.engine.now_ms
+            key = run.key
+            if (
+                is_awake
+                and (key.job_id, key.pipeline_id) == (job_id, pipeline_id)
+                and run.stop.level is StopLevel.GO_ON
+                and not self._is_left_behind(key)
+            ):
+                found.append(f"{run.worker} ({key})")
         return found
+
+    def running(self) -> list[Run]:
+        """Attempts that are under way in processes that live, known to their hosts or not."""
+        self._runs = [run for run in self._runs if run.process.alive and not run.is_over]
+        return self._runs
+
+    def _watched(self, name: str, process: Process, run_attempt: RunAttempt) -> RunAttempt:
+        def run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal) -> tuple[EndedHow, str]:
+            under_way = Run(wanted.key, name, process, stop)
+            self._runs.append(under_way)
+            try:
+                return run_attempt(wanted, watch, stop)
+            finally:
+                under_way.is_over = True
+
+        return run
+
+    def _blame_lost(self, master: str) -> None:
+        """A worker that lives knows what it was given until it has told the end of it, and who was heard is not silent.
+        Called when that master has ended an attempt.
+        """
+        self.seen.checked["what runs is not taken for lost"] += 1
+        alive = {w.host._settings.me for w in self.workers.values() if w.process.alive}
+        for job in self.reads.jobs(outcome=None, live=True):
+            for attempt in self.reads.attempts(job.id, job.generation):
+                if attempt.ended_how is not EndedHow.LOST or attempt.key in self._lost:
+                    continue
+                self._lost.add(attempt.key)
+                heard_ms = self._heard_ms.get((master, attempt.worker_id), -1e9)
+                is_heard = self.engine.now_ms - heard_ms < self.limits.worker_lease_ms - 100
+                is_known = "does not know" in attempt.reason
+                if attempt.worker_id in alive and (is_known or is_heard):
+                    self.seen.blame(f"{attempt.key} is taken for lost: {attempt.reason}")
+
+    def _is_left_behind(self, key: AttemptKey) -> bool:
+        """Somebody asked that nobody waits for it, or it did not end in time: the chain alone keeps it apart."""
+        return any(
+            attempt.key == key and attempt.ended_how is EndedHow.CANCELED
+            for attempt in self.reads.attempts(key.job_id, key.generation)
+        )
 
     def _deliver(self, url: str, path: str, body: JsonObject) -> tuple[int, JsonObject]:
         """A call arrives. The real code of the master answers, as one of its own threads would."""
@@ -225,6 +306,8 @@ class Cluster:
         heartbeat = heartbeat_from_json(body)
         try:
             answer = found.master.hear(heartbeat)
+            if found.master._workers[heartbeat.worker_id].heartbeat is heartbeat:
+                self._heard_ms[url, heartbeat.worker_id] = self.engine.now_ms
         except NotLeading as error:
             return 503, {"leader": error.leader_url}
         except HoldfastError as error:

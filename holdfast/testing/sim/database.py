@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import ClauseElement, create_engine
 from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
@@ -68,6 +69,9 @@ class Result:
     def scalar(self) -> Any:
         return self._rows[0][0] if self._rows else None
 
+    def scalar_one(self) -> Any:
+        return self.one()[0]
+
 
 class Database:
     """One schedule's store. Stands for an engine and for its connections, which never run at once here."""
@@ -114,11 +118,16 @@ def _read(reader: Callable[[Any], Any] | None, value: Any) -> Any:
 
 _prepared: dict[Hashable, _Prepared] = {}
 _kept_alive: list[ClauseElement] = []
+_constants: WeakKeyDictionary[ClauseElement, tuple[_Prepared, Any]] = WeakKeyDictionary()
+"""Statements that live on are asked again as they are."""
 
 
 def _prepare(statement: ClauseElement, values: Mapping[str, Any] | None) -> tuple[_Prepared, Any]:
     """Compiled once for all schedules, and the values that are written inside this statement."""
     columns = None if values is None else tuple(values)
+    known = _constants.get(statement)
+    if known is not None and columns is None:
+        return known
     whole = (id(statement), columns)
     if columns is not None and whole in _prepared:
         return _prepared[whole], None
@@ -134,6 +143,7 @@ def _prepare(statement: ClauseElement, values: Mapping[str, Any] | None) -> tupl
     if found is None:
         found = _compile(statement._compiler(_DIALECT, cache_key=key), statement)
         _prepared[key.key] = found
+    _constants[statement] = (found, key.bindparams)
     return found, key.bindparams
 
 
@@ -180,6 +190,15 @@ class KeptReads(Reads):
             ("observe", second if self.expires else 0),
             tables,
             lambda: super(KeptReads, self).observe(expired_before_ms=second * 1000, known=known),
+        )
+        return replace(kept, lease=self.lease())
+
+    def observe_worker(self, worker_id: str) -> Stored:
+        """Each worker asks this with each heartbeat, and mostly nothing has changed since."""
+        kept = self._read(
+            ("observe worker", worker_id),
+            ("jobs", "attempts"),
+            lambda: super(KeptReads, self).observe_worker(worker_id),
         )
         return replace(kept, lease=self.lease())
 

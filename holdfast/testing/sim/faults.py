@@ -32,9 +32,21 @@ class Weather:
     message_twice: float = 0.0
     message_reordered: float = 0.0
     source_fails: float = 0.0
+    sleep_at_claim: float = 0.0
+    """A worker stands still at such a step, often for longer than its lease."""
+    sleep_at_commit: float = 0.0
+    sleep_at_create: float = 0.0
+    sleep_at_discard: float = 0.0
+    sleep_at_publish: float = 0.0
+    sleep_at_write: float = 0.0
+    """A leader stands still when it is about to write to the state store."""
 
 
 FAIR = Weather()
+FOR_EVER = 1e12
+"""As milliseconds: until the faults are over."""
+SLEEPS = ("claim", "commit", "create", "discard", "publish")
+"""Steps at which a worker may stand still for long."""
 Deliver = Callable[[str, str, JsonObject], tuple[int, JsonObject]]
 
 KINDS = (
@@ -65,6 +77,12 @@ KINDS = (
     "leader stepped down",
     "source fails",
     "source hangs",
+    "read cut short",
+    "worker cut off",
+    "worker deaf",
+    "network slow",
+    "leader sleeps at write",
+    *(f"worker sleeps at {step}" for step in SLEEPS),
 )  # fmt: skip
 """All that can befall a schedule."""
 
@@ -76,12 +94,19 @@ class Faults:
         self._engine = engine
         self.weather = FAIR
         self.counts: Counter[str] = Counter()
-        self.undeletable: set[str] = set()
-        """Jobs whose objects cannot be removed."""
+        self.undeletable: dict[str, float] = {}
+        """Jobs whose objects cannot be removed, and until when."""
+        self.removable_since_ms: dict[str, float] = {}
+        """Jobs for which that is over."""
         self.cut: set[tuple[str, str]] = set()
         """Who cannot call whom."""
         self.on_point: Callable[[Process, str], None] = lambda process, point: None
         """What a script does at a crash point, and at each read of a master: "read store"."""
+        self.cut_until_ms: dict[str, float] = {}
+        """Processes whose calls do not come through."""
+        self.deaf_until_ms: dict[str, float] = {}
+        """Processes whose calls come through, and the answers do not."""
+        self.slow_until_ms: dict[str, float] = {}
         self._network = Process("the network")
 
     def happens(self, kind: str, chance: float) -> bool:
@@ -94,7 +119,7 @@ class Faults:
         self._engine.sleep(self._engine.random.uniform(least_ms, most_ms))
 
     def is_undeletable(self, path: str) -> bool:
-        if path.partition("/")[0] in self.undeletable:
+        if self._engine.now_ms < self.undeletable.get(path.partition("/")[0], 0.0):
             self.counts["object undeletable"] += 1
             return True
         return False
@@ -115,10 +140,36 @@ class Faults:
             self._engine.tell(f"{process.name} stands still {point}")
             self._engine.pause(process, self._engine.random.uniform(100, 8_000))
 
+    def at_step(self, process: Process, point: str) -> None:
+        """A crash point inside an attempt."""
+        self.at_point(process, point, "step")
+        self._sleep_at(process, point)
+
+    def before_create(self, process: Process) -> None:
+        """All was looked at, and nothing is written yet."""
+        self._sleep_at(process, "before create")
+
+    def _sleep_at(self, process: Process, point: str) -> None:
+        for step in SLEEPS:
+            chance: float = getattr(self.weather, f"sleep_at_{step}")
+            if step in point and self.happens(f"worker sleeps at {step}", chance):
+                self._engine.tell(f"{process.name} sleeps {point}")
+                longest_ms = self._engine.random.choice((3_000, 9_000))
+                self._engine.pause(process, self._engine.random.uniform(300, longest_ms))
+
+    def is_in(self, until_ms: dict[str, float], name: str, kind: str) -> bool:
+        """Whether that lasts for this process, and then it is counted."""
+        lasts = self._engine.now_ms < until_ms.get(name, 0.0)
+        self.counts[kind] += lasts
+        return lasts
+
     def at_commit(self, process: Process, point: str) -> None:
         """A crash point of the state store, which may fail there or lose its answer."""
         self.at_point(process, point, "store")
         is_before = point.startswith("before")
+        if is_before and self.happens("leader sleeps at write", self.weather.sleep_at_write):
+            self._engine.tell(f"{process.name} sleeps {point}")
+            self._engine.pause(process, self._engine.random.uniform(500, 6_000))
         if is_before and self.happens("store fails", self.weather.store_fails):
             raise StoreFailed(f"Cannot {point.removeprefix('before ')}: the store fails.")
         kind = "commit unknown, not done" if is_before else "commit unknown, done"
@@ -147,8 +198,9 @@ class Faults:
 class SimNetwork:
     """Calls of one process: lost either way, late, twice, out of order."""
 
-    def __init__(self, engine: Engine, faults: Faults, deliver: Deliver) -> None:
+    def __init__(self, engine: Engine, faults: Faults, deliver: Deliver, name: str) -> None:
         self._engine = engine
+        self._name = name
         self._faults = faults
         self._deliver = deliver
 
@@ -159,10 +211,12 @@ class SimNetwork:
         if caller is not None and (caller.name, url) in faults.cut:
             engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: no route.")
-        if faults.happens("message lost", weather.message_lost):
+        cut = faults.is_in(faults.cut_until_ms, self._name, "worker cut off")
+        if cut or faults.happens("message lost", weather.message_lost):
             engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: the message was lost.")
-        if faults.happens("message late", weather.message_late):
+        slow = faults.is_in(faults.slow_until_ms, self._name, "network slow")
+        if slow or faults.happens("message late", weather.message_late):
             faults.wait(50, TIMEOUT_MS - 50)
         if faults.happens("message repeated", weather.message_twice):
             self._deliver(url, path, body)
@@ -170,9 +224,10 @@ class SimNetwork:
             faults.send_again(lambda: self._deliver(url, path, body))
         answer = self._deliver(url, path, body)
         engine.sleep(engine.random.uniform(0.2, 3.0))
-        if faults.happens("answer lost", weather.message_lost):
+        deaf = faults.is_in(faults.deaf_until_ms, self._name, "worker deaf")
+        if cut or deaf or faults.happens("answer lost", weather.message_lost):
             engine.sleep(TIMEOUT_MS)
             raise NoAnswer(f"Cannot call {url}: the answer was lost.")
-        if faults.happens("answer late", weather.message_late):
+        if slow or faults.happens("answer late", weather.message_late):
             faults.wait(50, TIMEOUT_MS - 50)
         return answer

@@ -31,8 +31,6 @@ TIDIED_MS = 3_000
 def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
     """What is not as it shall be at last. What may never be is blamed at once."""
     live = [job for job in cluster.reads.all_jobs() if job.outcome is None]
-    cluster.seen.checked["slots balance"] += 1
-    _blame_slots(cluster, plan, live)
     leader = cluster.leader()
     if leader is None:
         return ["nobody leads in fair weather"] if live else []
@@ -43,6 +41,8 @@ def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
         and clock_ms - leader.master._leading_since_ms > SETTLED_MS
     )
     wanting: list[str] = []
+    if is_settled:
+        _blame_what_takes_long(cluster, live, healed_ms)
     for job in live:
         for pipeline_id in job.submitted.pipeline_ids:
             shown = derive_pipeline(world, job, pipeline_id, clock_ms).status
@@ -57,8 +57,32 @@ def judge_look(cluster: Cluster, plan: Plan, healed_ms: float) -> list[str]:
     return wanting
 
 
-def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
-    """As many attempts as there are slots, and no more."""
+def _blame_what_takes_long(cluster: Cluster, live: Sequence[Job], healed_ms: float) -> None:
+    """A stop ends, whatever the sources do; a cleanup waits for nobody else's."""
+    now_ms = cluster.engine.now_ms
+    since_ms = max(healed_ms, cluster.awake_ms())
+    limits = cluster.limits
+    for job in live:
+        cluster.seen.checked["a stop ends in time"] += 1
+        wished_ms = cluster.seen.wished_ms.get((job.id, job.generation), now_ms)
+        waits_ms = now_ms - max(wished_ms, since_ms)
+        if waits_ms > 2 * limits.stop_deadline_ms + limits.worker_lease_ms + REPORTED_MS:
+            cluster.seen.blame(f"{job.id} is to {job.goal.value} for {waits_ms:.0f} ms and lives")
+    undeletable = cluster.faults.undeletable
+    for cleanup in cluster.reads.cleanups():
+        cluster.seen.checked["a cleanup is done in time"] += 1
+        late_ms = now_ms + _START_MS - cleanup.due_at_ms
+        is_able = now_ms > undeletable.get(cleanup.job_id, 0.0)
+        if is_able and not cleanup.tries and min(late_ms, now_ms - since_ms) > SETTLED_MS:
+            cluster.seen.blame(f"the cleanup of {cleanup.job_id} is {late_ms:.0f} ms late")
+
+
+def blame_slots(cluster: Cluster, plan: Plan) -> None:
+    """As many attempts as there are slots, and no more; in any weather."""
+    if plan.slots is None:
+        return
+    cluster.seen.checked["slots balance"] += 1
+    live = [job for job in cluster.reads.all_jobs() if job.outcome is None]
     hosted = Counter(
         attempt.worker_id
         for job in live
@@ -66,17 +90,12 @@ def _blame_slots(cluster: Cluster, plan: Plan, live: Sequence[Job]) -> None:
         if attempt.is_open
     )
     for worker_id, count in hosted.items():
-        if plan.slots is not None and count > plan.slots:
+        if count > plan.slots:
             cluster.seen.blame(f"{worker_id} has {plan.slots} slots and {count} attempts")
 
 
 def _is_hosted(cluster: Cluster, attempt: Attempt) -> bool:
-    return any(
-        seen.key == attempt.key and seen.ended_how is None
-        for worker in cluster.workers.values()
-        if worker.process.alive
-        for seen in worker.host.heartbeat().attempts
-    )
+    return any(run.key == attempt.key for run in cluster.running())
 
 
 def _judge_progress(
@@ -170,6 +189,9 @@ def _at(sources: object) -> str:
 def _judge_outcome(cluster: Cluster, plan: Plan, job: Job) -> list[str]:
     name = f"{job.id} of generation {job.generation}"
     is_endless = plan.jobs[job.id].is_endless
+    if plan.jobs[job.id].is_sick and job.goal is Goal.RUN:
+        is_right = job.outcome is Outcome.FAILED
+        return [] if is_right else [f"{name} cannot run and its outcome is {job.outcome}"]
     match job.goal, job.outcome:
         case Goal.RUN, Outcome.FINISHED:
             return [f"{name} is endless and FINISHED"] if is_endless else []
@@ -237,6 +259,8 @@ def _judge_storage(cluster: Cluster, job: Job) -> Iterator[str]:
         if job.outcome is Outcome.FINISHED and epochs:
             yield f"{name} is cleaned up and keeps {epochs}"
         made = cluster.seen.made[job.id, pipeline_id]
+        if made[-1].at_ms < cluster.faults.removable_since_ms.get(job.id, 0.0) + TIDIED_MS / 2:
+            continue  # It has committed nothing since, and so has not looked.
         if job.outcome is None and (due := _due_to_go(found, tip, job, made)):
             yield f"{name} keeps {due}, which retention does not want"
 
@@ -272,20 +296,29 @@ def _due_to_go(
 def _judge_running(cluster: Cluster, plan: Plan) -> Iterator[str]:
     """Nothing runs that is not wanted; where nothing befell a worker, each pipeline had one attempt."""
     jobs = cluster.reads.all_jobs()
-    attempts = [a for job in jobs for a in cluster.reads.attempts(job.id, job.generation)]
+    attempts = _attempts_of(cluster, jobs)
     live = {(job.id, job.generation) for job in jobs if job.outcome is None}
     for attempt in attempts:
         if attempt.is_open and (attempt.key.job_id, attempt.key.generation) not in live:
             yield f"{attempt.key} is open and its job has ended"
-    open_keys = {attempt.key for attempt in attempts if attempt.is_open}
-    for name, worker in cluster.workers.items():
-        for seen in worker.host.heartbeat().attempts:
-            if seen.ended_how is None and seen.key not in open_keys:
-                yield f"{name} runs {seen.key}, which nobody wants"
+    yield from find_unwanted(cluster)
     if plan.only_masters:
         for attempt in attempts:
             if attempt.key.number > 1:
                 yield f"only masters were touched, and {attempt.key} began"
+
+
+def find_unwanted(cluster: Cluster) -> Iterator[str]:
+    """What runs somewhere and is wanted by nobody."""
+    attempts = _attempts_of(cluster, cluster.reads.all_jobs())
+    open_keys = {attempt.key for attempt in attempts if attempt.is_open}
+    for run in cluster.running():
+        if run.key not in open_keys:
+            yield f"{run.worker} runs {run.key}, which nobody wants"
+
+
+def _attempts_of(cluster: Cluster, jobs: Sequence[Job]) -> list[Attempt]:
+    return [a for job in jobs for a in cluster.reads.attempts(job.id, job.generation)]
 
 
 def _short(ids: Sequence[int]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +51,8 @@ class Judge(Protocol):
 
     def acked(self, job_id: str, at: str, position: Position) -> None: ...
 
+    def discarded(self, job_id: str, at: str, part: Part) -> None: ...
+
 
 @dataclass
 class Surroundings:
@@ -60,6 +63,8 @@ class Surroundings:
     sinks: dict[tuple[str, str], SinkMemory] = field(default_factory=dict)
     hangs_until_ms: dict[str, float] = field(default_factory=dict)
     """Of each job: its sources give nothing until then."""
+    failing: Counter[str] = field(default_factory=Counter)
+    """How often the sources of each job will fail from now on."""
 
 
 class TickSource(SourceBase):
@@ -99,21 +104,35 @@ class TickSource(SourceBase):
         faults = self._around.faults
         if faults.happens("source fails", faults.weather.source_fails):
             raise Transient("Cannot read: the source's connection was lost.")
-        self._hang()
+        if self._around.failing[self._context.job_id] > 0:
+            self._around.failing[self._context.job_id] -= 1
+            faults.counts["source fails"] += 1
+            raise Transient("Cannot read: the source is out of order.")
         ids = range(int(str(task.payload["first"])), int(str(task.payload["until"])))
+        if self._hangs() and self._wait_in_vain():
+            # A driver whose connection is closed may take that for the end.
+            faults.counts["read cut short"] += 1
+            ids = ids[: len(ids) // 2]
         batch = pa.record_batch(
             [pa.array(ids, pa.int64()), pa.array(["a row"] * len(ids))], names=["id", "text"]
         )
         yield TableBatch(self.options.table, batch)
 
-    def _hang(self) -> None:
-        hangs = self._around.hangs_until_ms
+    def _hangs(self) -> bool:
+        until_ms = self._around.hangs_until_ms.get(self._context.job_id, 0.0)
+        return self._around.engine.now_ms < until_ms
+
+    def _wait_in_vain(self) -> bool:
+        """Whether it is closed before it goes on, and does not say so."""
         engine = self._around.engine
-        while hangs and engine.now_ms < hangs.get(self._context.job_id, 0.0):
+        while self._hangs():
             self._around.faults.counts["source hangs"] += 1
             engine.sleep(HANG_LOOK_MS)
-            if self._closed:
+            if self._closed and engine.random.random() < 0.5:
                 raise Transient("Cannot read: the source was closed.")
+            if self._closed:
+                return True
+        return False
 
     def close(self) -> None:
         self._closed = True
@@ -151,8 +170,9 @@ class SinkMemory:
 class MemoryStore:
     """As `SinkStore`, in memory."""
 
-    def __init__(self, memory: SinkMemory) -> None:
+    def __init__(self, memory: SinkMemory, on_discard: Callable[[Part], None]) -> None:
         self.memory = memory
+        self._on_discard = on_discard
 
     def list_parts(self, kind: str) -> list[Part]:
         found: Mapping[Part, object] | set[Part] = getattr(self.memory, kind)
@@ -178,6 +198,8 @@ class MemoryStore:
             raise SinkRejected(f"Cannot publish {part.name}: it is not there.")
 
     def bury(self, kind: str, part: Part) -> None:
+        if kind == "staged":
+            self._on_discard(part)
         self.memory.gone.add(part)
         self.remove(kind, part)
 
@@ -204,7 +226,9 @@ def sim_connectors(around: Surroundings, judge: Judge) -> list[Connector]:
     def make_sink(options: SimSinkOptions, context: Context) -> ModelSink:
         sink = ModelSink(options, context)  # type: ignore[arg-type]
         memory = around.sinks.setdefault((context.job_id, context.location), SinkMemory())
-        sink.store = MemoryStore(memory)  # type: ignore[assignment]
+        sink.store = MemoryStore(  # type: ignore[assignment]
+            memory, lambda part: judge.discarded(context.job_id, context.location, part)
+        )
         sink.on_publish = lambda token: judge.published(context.job_id, context.location, token)
         return sink
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.connectors.base import Context
 from holdfast.decide.status import JobStatus, PipelineShown, derive_pipeline, derive_status
@@ -35,12 +35,12 @@ AWAY = Weather(file_fails=1.0, file_read_fails=1.0)
 """The checkpoint storage does nothing for anybody."""
 
 
-def stream(*tables: str, **facts: int) -> JobPlan:
+def stream(*tables: str, **facts: Any) -> JobPlan:
     """An endless job."""
     return JobPlan(dict.fromkeys(tables or ("t",), 0), **facts)
 
 
-def batch(rows: int, *tables: str, **facts: int) -> JobPlan:
+def batch(rows: int, *tables: str, **facts: Any) -> JobPlan:
     return JobPlan(dict.fromkeys(tables or ("t",), rows), **facts)
 
 

@@ -76,6 +76,7 @@ class SimFiles:
         self._faults = faults
         self._process = process
         self.on_create: Callable[[str, bytes], None] = lambda path, data: None
+        """Told of every file, however it came to be."""
         self.on_remove: Callable[[str], None] = lambda path: None
 
     def create_exclusive(self, path: str, data: bytes) -> None:
@@ -85,13 +86,19 @@ class SimFiles:
                     f"{path.rpartition('/')[0]}/{UNFINISHED}", data[: len(data) // 2]
                 )
                 self._faults.crash(self._process, f"in the midst of create {path}")
+            self._faults.before_create(self._process)
             self._storage.create_exclusive(path, data)
             self.on_create(path, data)
 
         self._do("create", path, create)
 
     def write(self, path: str, data: bytes) -> None:
-        self._do("write", path, lambda: self._storage.write(path, data))
+        def write() -> None:
+            self._faults.before_create(self._process)
+            self._storage.write(path, data)
+            self.on_create(path, data)
+
+        self._do("write", path, write)
 
     def remove(self, path: str) -> None:
         if self._faults.is_undeletable(path):
