@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -127,8 +128,9 @@ class PeerDied(Exception):
 class Peer:
     """A Python process of ours that answers one message after the other; it dies with us."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], printed: IO[bytes]) -> None:
         self._process = process
+        self._printed = printed
         self.is_usable = True
 
     def ask(self, message: bytes) -> bytes:
@@ -142,7 +144,7 @@ class Peer:
             answer = read_message(self._process.stdout)
         if answer is None:
             self.is_usable = False
-            raise PeerDied(_end_of(self._process))
+            raise PeerDied(self._end())
         return answer
 
     def kill(self) -> None:
@@ -154,24 +156,32 @@ class Peer:
         """Kill it and let go of all that was its. Nobody may be waiting for it."""
         self.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._printed):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
+    def _end(self) -> str:
+        """How it ended, and the last line that it printed."""
+        code = self._process.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
+        self._printed.seek(0)
+        lines = self._printed.read().decode(errors="replace").split("\n")
+        return ": ".join([how, *[line.strip() for line in lines if line.strip()][-1:]])
 
-def launch_peer(module: str, *, log: Path) -> Peer:
-    """Start `python -m module`, which imports what we can import."""
-    with open(log, "ab") as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=err,
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
-        )
-    return Peer(process)
+
+def launch_peer(module: str) -> Peer:
+    """Start `python -m module`, which imports what we can import. What it prints is kept in a file without a name."""
+    printed = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the peer
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=printed,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)},
+    )
+    return Peer(process, printed)
 
 
 def write_message(to: IO[bytes], message: bytes) -> None:
@@ -187,11 +197,6 @@ def read_message(of: IO[bytes]) -> bytes | None:
     size: int = struct.unpack(">Q", head)[0]
     message = of.read(size)
     return message if len(message) == size else None
-
-
-def _end_of(process: subprocess.Popen[bytes]) -> str:
-    code = process.wait()
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
 
 
 def launch_detached(command: Sequence[str], *, keep_open: Sequence[int] = ()) -> None:

@@ -108,7 +108,7 @@ class SparkHost:
         self._numbers = itertools.count(1)
         self._open_groups: dict[str, set[str]] = {}
         self._canceled: set[str] = set()
-        self.processes = TaskProcesses.of(settings.master, settings.scratch_folder)
+        self.processes = TaskProcesses.of(settings.master)
         """Executors without Spark, where the master is local: who has no transforms need not wait for a JVM."""
         self._added_jars: set[str] = set()
         self._deaths = 0

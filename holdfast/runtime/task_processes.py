@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import TypeVar
 
 from holdfast.model.errors import Canceled, HoldfastError, Transient
@@ -49,9 +47,8 @@ class _Call:
 class TaskProcesses:
     """Started at first need, shared by all pipelines. All methods may be called from any thread."""
 
-    def __init__(self, processes_max: int, scratch_folder: Path | None = None) -> None:
+    def __init__(self, processes_max: int) -> None:
         self.processes_max = processes_max
-        self._scratch = scratch_folder
         self._changed = threading.Condition()
         self._idle: list[Peer] = []
         self._calls: set[_Call] = set()
@@ -59,16 +56,15 @@ class TaskProcesses:
         """Of processes that live, idle or not."""
         self._stopped = False
         self._numbers = count(1)
-        self._log: Path | None = None
 
     @classmethod
-    def of(cls, master: str, scratch_folder: Path | None) -> TaskProcesses | None:
+    def of(cls, master: str) -> TaskProcesses | None:
         """As many as a local master runs tasks at once; None for a master that is not local."""
         found = _LOCAL.fullmatch(master)
         if found is None:
             return None
         cores = (os.cpu_count() or 1) if found[1] == "*" else int(found[1] or 1)
-        return cls(cores, scratch_folder)
+        return cls(cores)
 
     def run_tasks(
         self,
@@ -109,8 +105,6 @@ class TaskProcesses:
             while self._idle:
                 self._idle.pop().bury()
                 self._count -= 1
-        if self._log is not None:
-            self._log.unlink(missing_ok=True)
 
     def _run_one(self, call: _Call, run: Callable[[W, str], R], task: W) -> R:
         sent = pickle.dumps((run, task, f"p{next(self._numbers)}"))
@@ -156,13 +150,7 @@ class TaskProcesses:
         return bool(self._idle) or self._count < self.processes_max
 
     def _launch(self) -> Peer:
-        if self._log is None:
-            handle, name = tempfile.mkstemp(
-                prefix="holdfast-tasks-", suffix=".log", dir=self._scratch
-            )
-            os.close(handle)
-            self._log = Path(name)
-        peer = launch_peer("holdfast.runtime.task_process", log=self._log)
+        peer = launch_peer("holdfast.runtime.task_process")
         self._count += 1
         return peer
 

@@ -21,11 +21,10 @@ TIMEOUT_MS = 30_000
 
 
 @pytest.fixture
-def processes(tmp_path: Path) -> Iterator[TaskProcesses]:
-    found = TaskProcesses(2, tmp_path)
+def processes() -> Iterator[TaskProcesses]:
+    found = TaskProcesses(2)
     yield found
     found.stop()
-    assert list(tmp_path.glob("holdfast-tasks-*")) == []
 
 
 def _never() -> bool:
@@ -50,6 +49,7 @@ def _break(_work: int, _try_id: str) -> int:
 
 
 def _die(_work: int, _try_id: str) -> None:
+    os.write(2, b"its last words\n")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -86,7 +86,7 @@ def test_an_exception_is_told_by_its_last_line(processes: TaskProcesses) -> None
 
 
 def test_a_process_that_dies_is_told_and_replaced(processes: TaskProcesses) -> None:
-    with pytest.raises(ProcessDied, match="SIGKILL"):
+    with pytest.raises(ProcessDied, match="SIGKILL: its last words"):
         processes.run_tasks(_die, [1], name="orders/1", is_canceled=_never)
 
     assert processes.run_tasks(_twice, [1], name="orders/1", is_canceled=_never)[0][0] == 2
@@ -132,10 +132,9 @@ def test_a_task_that_waits_for_a_process_can_be_canceled(
 
 _HOLDS_A_TASK = """
 import sys
-from pathlib import Path
 from holdfast.runtime.task_processes import TaskProcesses
 from tests.runtime.test_task_processes import _tell_and_hang
-TaskProcesses(1, Path(sys.argv[1]).parent).run_tasks(
+TaskProcesses(1).run_tasks(
     _tell_and_hang, [sys.argv[1]], name="p", is_canceled=lambda: False
 )
 """
@@ -161,7 +160,7 @@ def test_a_task_does_not_outlive_us(tmp_path: Path) -> None:
     [("local", 1), ("local[3]", 3), ("local[*]", os.cpu_count()), ("local[2,4]", 2)],
 )
 def test_a_local_master_has_as_many_as_it_has_cores(master: str, expected: int) -> None:
-    found = TaskProcesses.of(master, None)
+    found = TaskProcesses.of(master)
 
     assert found is not None
     assert found.processes_max == expected
@@ -171,7 +170,7 @@ def test_a_local_master_has_as_many_as_it_has_cores(master: str, expected: int) 
     "master", ["spark://host:7077", "yarn", "k8s://host", "local-cluster[1,1,1]"]
 )
 def test_another_master_has_executors_of_its_own(master: str) -> None:
-    assert TaskProcesses.of(master, None) is None
+    assert TaskProcesses.of(master) is None
 
 
 def _in_thread(
