@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import os
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -80,7 +83,7 @@ def run_many(
     tally = Tally()
     began_ms = clock.elapsed_ms()
     pieces = _pieces(seeds)
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
+    with ProcessPoolExecutor(max_workers=jobs, initializer=_die_with_us) as pool:
         under_way: set[Future[Tally]] = set()
         while True:
             is_late = until_ms is not None and clock.elapsed_ms() - began_ms > until_ms
@@ -95,6 +98,18 @@ def run_many(
             tally.took_ms = clock.elapsed_ms() - began_ms
             tell(tally)
     return tally
+
+
+def _die_with_us() -> None:
+    """A process of the pool whose parent was killed would wait for more for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _pieces(seeds: Iterable[int]) -> Iterator[list[int]]:
