@@ -261,7 +261,6 @@ class SparkHost:
             self._spark = self._open_session(gateway, scratch)
         except BaseException:
             self._gateway = None
-            _forget_context()
             gateway.stop()
             raise
 
@@ -271,8 +270,15 @@ class SparkHost:
         from pyspark.sql import SparkSession
 
         conf = SparkConf(loadDefaults=False).setAll(list(self._conf(scratch).items()))
+        before = SparkContext._active_spark_context
         with _our_sigint():
-            return SparkSession(SparkContext(conf=conf, gateway=py4j))
+            try:
+                return SparkSession(SparkContext(conf=conf, gateway=py4j))
+            except BaseException:
+                # One of somebody else's, who refuses ours, is left alone.
+                if SparkContext._active_spark_context is not before:
+                    _forget_context()
+                raise
 
     def _apply_group(self, spark: SparkSession) -> None:
         """Tell Spark what this thread works for, when it does not know yet."""

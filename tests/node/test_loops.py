@@ -103,7 +103,7 @@ def test_a_heartbeat_that_raises_is_told_and_the_next_one_comes(
     network, clock, ended = FailingNetwork(), RealClock(), threading.Event()
     settings = WorkerSettings("w", ("m",), heartbeat_ms=10)
     host = WorkerHost(settings, _run_nothing, network=network, clock=clock, threads=RealThreads())
-    thread = threading.Thread(target=_beat, args=(host, settings, ended), daemon=True)
+    thread = threading.Thread(target=_beat, args=(host, settings, ended, lambda: None), daemon=True)
     thread.start()
     until_ms = clock.elapsed_ms() + 10_000
     while network.calls < 6 and clock.elapsed_ms() < until_ms:

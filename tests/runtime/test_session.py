@@ -169,8 +169,7 @@ _HOLDS_A_SESSION = """
 import os, pathlib, sys
 import threading, time
 from holdfast.outside.processes import run
-from holdfast.runtime.jars import JarMissing
-from holdfast.runtime.session import SessionInDriver, SparkHost, SparkSettings
+from holdfast.runtime.session import SparkHost, SparkSettings
 host = SparkHost(SparkSettings(master="local[2]", scratch_folder=pathlib.Path(sys.argv[2])))
 pids = host.run_tasks(lambda work, _: (os.getpid(), os.getppid()), [1])[0]
 jvm = run(["ps", "-o", "ppid=", "-p", str(pids[1])], timeout_ms=10000).out.strip()
