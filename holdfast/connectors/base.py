@@ -353,14 +353,61 @@ def token_attempt(token: Token) -> int:
 # ------------------------------------------------------------------------------------- native hand-over
 
 
+@dataclass(frozen=True, slots=True)
+class ByteFormat:
+    """A wire format and what else must agree on both sides: how each column of a table is coded."""
+
+    name: str
+    types: tuple[str, ...]
+
+
 class ByteSource(Protocol):
     """A source that can hand its rows over in a wire format (`postgres-copy-messages`), untouched."""
 
-    def byte_format(self, table: str) -> str | None:
-        """The format's name with all that must agree on both sides, or None."""
-        ...
+    def byte_format(self, table: str) -> ByteFormat | None: ...
 
     def read_bytes(self, task: ReadTask) -> Iterator[bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring columns of a table, told by their places."""
+
+    first: int
+    count: int
+
+
+_RUN = b"holdfast.run"
+
+
+def run_field(run: Run) -> pa.Field:
+    """Of a batch in which a run is one column of bytes, as the wire has it."""
+    return pa.field(
+        f"columns {run.first} to {run.first + run.count - 1}",
+        pa.binary(),
+        nullable=False,
+        metadata={_RUN: str(run.count)},
+    )
+
+
+def columns_in(field: pa.Field) -> int | None:
+    """How many columns of the table a field of bytes stands for; None for a column like any other."""
+    count = (field.metadata or {}).get(_RUN)
+    return None if count is None else int(count)
+
+
+class RunSource(ByteSource, Protocol):
+    """A source that can also hand some columns over untouched, and others to compute with."""
+
+    def run_format(self, table: str, wanted: Sequence[int]) -> ByteFormat | None:
+        """Its `byte_format`, if the wanted columns can be had beside runs."""
+        ...
+
+    def read_runs(
+        self, task: ReadTask, wanted: Sequence[int], runs: Sequence[Run]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Of the same rows: the wanted columns, and the runs as `run_field` has them."""
+        ...
 
 
 class FinishingSink(Protocol):
@@ -382,12 +429,22 @@ class FrameSink(Protocol):
 class ByteSink(Protocol):
     """A sink that takes that format. Used only where no transform stands between and the names agree."""
 
-    def accepts(self, format_: str, table: Table) -> bool: ...
+    def accepts(self, format_: ByteFormat, table: Table) -> bool: ...
 
     def stage_bytes(
         self, scope: StageScope, table: str, chunks: Iterator[bytes]
     ) -> JsonObject | None:
         """As `stage`. The part has `"rows"`: how many came."""
+        ...
+
+
+class RunSink(ByteSink, Protocol):
+    """A sink whose `stage` takes batches with runs."""
+
+    def accepts_runs(
+        self, format_: ByteFormat, table: Table, handed_on: Sequence[int | None]
+    ) -> bool:
+        """Whether each column can be written: as it comes from that place of the format, or (None) as Arrow has it."""
         ...
 
 
@@ -415,6 +472,7 @@ class Connector:
 
 __all__ = [
     "Budget",
+    "ByteFormat",
     "ByteSink",
     "ByteSource",
     "Claim",
@@ -430,6 +488,9 @@ __all__ = [
     "Probe",
     "ReadPlan",
     "ReadTask",
+    "Run",
+    "RunSink",
+    "RunSource",
     "Sink",
     "SinkBase",
     "Source",
@@ -437,7 +498,9 @@ __all__ = [
     "StageScope",
     "TableBatch",
     "Token",
+    "columns_in",
     "is_done",
+    "run_field",
     "token_attempt",
     "token_epoch",
     "token_lineage",

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from holdfast.connectors.base import Budget, ReadPlan, Sink, StageScope, TableBatch
+from holdfast.connectors.base import Budget, ReadPlan, ReadTask, Sink, StageScope, TableBatch
 from holdfast.model.checkpoints import Count
 from holdfast.model.jobs import Role
 from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.local_rows import read_rows
 from holdfast.runtime.open_pipeline import OpenPipeline
+from holdfast.runtime.passing import (
+    ROW_COLUMN,
+    Passing,
+    Shelf,
+    find_passing,
+    join_again,
+    over_less,
+    send_less,
+)
 from holdfast.runtime.session import SparkHost
 from holdfast.runtime.task import MeteredRead, Read, SinkPart, TaskDone, stage_in
 from holdfast.transforms.base import TableFrame
@@ -34,6 +43,9 @@ ScopeOf = Callable[[str, int], StageScope]
 Ran = tuple[list[TaskDone], list[SinkPart]]
 _Meter = tuple[Any, Any]
 """Two of Spark's accumulators: rows and bytes."""
+_InArrow = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+_Split = tuple[pa.RecordBatch, pa.RecordBatch]
+"""Of the same rows what goes to Spark and what goes past it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,37 @@ class _Flow:
     sink: str
     table: Table
     frame: DataFrame
+    passing: Passing | None = None
+    """What goes past `frame`, which then lacks it."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One table of a source, read in Python on executors."""
+
+    source: Any
+    table: Table
+    tasks: Sequence[ReadTask]
+    budget: Budget
+    meter: _Meter
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _arrow_schema(self.table, self.source.emits_kinds)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        return self._read(spark, self.schema, None)
+
+    def less(self, spark: SparkSession, passing: Passing) -> DataFrame:
+        """Only what Spark computes with."""
+        fields = [self.schema.field(at) for at in passing.computed_with]
+        schema = pa.schema([*fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])
+        return self._read(spark, schema, passing)
+
+    def _read(self, spark: SparkSession, schema: pa.Schema, passing: Passing | None) -> DataFrame:
+        count = len(self.tasks)
+        ids = spark.range(0, count, 1, count)
+        return ids.mapInArrow(_reader_of(self, passing), _spark_schema(schema))
 
 
 class Frames:
@@ -100,14 +143,18 @@ class Frames:
         spark = self._host.session()
         count = spark.sparkContext.accumulator
         meters = {at: (count(0), count(0)) for at in plans}
+        readings: list[tuple[_Reading, DataFrame]] = []
         inputs = {
-            at: self._read_there(spark, at, plan, budget, meters[at]) for at, plan in plans.items()
+            at: self._read_there(spark, at, plan, budget, meters[at], readings)
+            for at, plan in plans.items()
         }
         tables_count = sum(len(frames) for frames in inputs.values())
         flows = self._flows(inputs)
         kept = self._keep_shared(inputs) if len(flows) > tables_count else []
-        if kept:
-            flows = self._flows(inputs)
+        # What several plans read is kept by Spark, and so goes its way.
+        flows = (
+            self._flows(inputs) if kept else [self._past_spark(spark, f, readings) for f in flows]
+        )
         try:
             parts = self._stage_there(flows, scope)
         finally:
@@ -162,7 +209,13 @@ class Frames:
         }
 
     def _read_there(
-        self, spark: SparkSession, at: str, plan: ReadPlan, budget: Budget, meter: _Meter
+        self,
+        spark: SparkSession,
+        at: str,
+        plan: ReadPlan,
+        budget: Budget,
+        meter: _Meter,
+        readings: list[tuple[_Reading, DataFrame]],
     ) -> list[TableFrame]:
         source: Any = self._pipeline.sources[at]
         frames = []
@@ -175,11 +228,37 @@ class Frames:
                 schema = _spark_schema(_arrow_schema(table, source.emits_kinds))
                 frame = rows.mapInArrow(_counter_of(table, meter), schema)
             else:
-                schema = _spark_schema(_arrow_schema(table, source.emits_kinds))
-                read = _reader_of(source, tasks, budget, meter)
-                frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
+                reading = _Reading(source, table, tasks, budget, meter)
+                frame = reading.frame(spark)
+                readings.append((reading, frame))
             frames.append(TableFrame(table, frame, self._output_of(at)))
         return frames
+
+    def _past_spark(
+        self, spark: SparkSession, flow: _Flow, readings: Sequence[tuple[_Reading, DataFrame]]
+    ) -> _Flow:
+        """The flow without the columns that its transforms do not touch, where there are such."""
+        from py4j.protocol import Py4JError
+
+        try:
+            return self._lessened(spark, flow, readings)
+        except Py4JError:  # a Spark whose inside is another: all columns go its way
+            return flow
+
+    def _lessened(
+        self, spark: SparkSession, flow: _Flow, readings: Sequence[tuple[_Reading, DataFrame]]
+    ) -> _Flow:
+        if hasattr(self._pipeline.sinks[flow.sink], "stage_frame"):
+            return flow
+        for reading, leaf in readings:
+            passing = find_passing(flow.frame, leaf)
+            if passing is not None:
+                runs = _go_as_runs(reading, self._pipeline.sinks[flow.sink], flow.table, passing)
+                passing = replace(passing, as_runs=runs)
+                less = reading.less(spark, passing)
+                frame = over_less(flow.frame, leaf, passing, less)
+                return replace(flow, frame=frame, passing=passing)
+        return flow
 
     def _keep_shared(self, inputs: dict[str, list[TableFrame]]) -> list[DataFrame]:
         """Several plans read these frames: Spark keeps the rows, so that they are read once."""
@@ -198,9 +277,7 @@ class Frames:
     def _stage_there(self, flows: Sequence[_Flow], scope: ScopeOf) -> list[SinkPart]:
         jobs = [
             flow.frame.mapInArrow(
-                _stager_of(
-                    self._pipeline.sinks[flow.sink], scope(flow.sink, index << 20), flow.table
-                ),
+                _stager_of(self._pipeline.sinks[flow.sink], scope(flow.sink, index << 20), flow),
                 "result string",
             )
             for index, flow in enumerate(flows)
@@ -231,20 +308,48 @@ class Frames:
         return next(v.output for v in self._pipeline.spec.vertices if v.location == at)
 
 
-def _reader_of(
-    source: Any, tasks: Sequence[Any], budget: Budget, meter: _Meter
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def read(ids: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _go_as_runs(reading: _Reading, sink: Any, table: Table, passing: Passing) -> bool:
+    """Whether source and sink code all columns alike that go past Spark."""
+    if not hasattr(reading.source, "run_format") or not hasattr(sink, "accepts_runs"):
+        return False
+    format_ = reading.source.run_format(reading.table.path, passing.computed_with)
+    return format_ is not None and sink.accepts_runs(format_, table, passing.handed_on)
+
+
+def _reader_of(reading: _Reading, passing: Passing | None) -> _InArrow:
+    source, tasks, budget, meter = reading.source, reading.tasks, reading.budget, reading.meter
+
+    def read(task: ReadTask) -> Iterator[_Split]:
+        if passing is not None and passing.as_runs:
+            yield from source.read_runs(task, passing.computed_with, passing.runs)
+            return
+        for found in source.read(task, budget):
+            batch = _with_kinds(found.batch, source.emits_kinds)
+            if passing is None:
+                yield batch, batch.select([])
+            else:
+                yield batch.select(passing.computed_with), batch.select(passing.put_aside)
+
+    def send(ids: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shelf = None if passing is None else Shelf()
         with carrying_errors():
             for batch in ids:
                 for index in batch.column(0).to_pylist():
-                    reading = MeteredRead(source.read(tasks[index], budget))
-                    for found in reading:
-                        yield batch_for_spark(_with_kinds(found.batch, source.emits_kinds))
-                    meter[0].add(reading.count.rows)
-                    meter[1].add(reading.count.bytes)
+                    rows = _metered(read(tasks[index]), meter)
+                    sent = send_less(rows, shelf) if shelf else (wanted for wanted, _ in rows)
+                    yield from map(batch_for_spark, sent)
 
-    return read
+    return send
+
+
+def _metered(rows: Iterator[_Split], meter: _Meter) -> Iterator[_Split]:
+    rows_count = bytes_count = 0
+    for wanted, rest in rows:
+        rows_count += max(wanted.num_rows, rest.num_rows)
+        bytes_count += wanted.nbytes + rest.nbytes
+        yield wanted, rest
+    meter[0].add(rows_count)
+    meter[1].add(bytes_count)
 
 
 def _counter_of(
@@ -262,12 +367,11 @@ def _counter_of(
     return count
 
 
-def _stager_of(
-    sink: Sink, scope: StageScope, table: Table
-) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
-    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from dataclasses import replace
+def _stager_of(sink: Sink, scope: StageScope, flow: _Flow) -> _InArrow:
+    table, passing = flow.table, flow.passing
+    kinds = passing is not None and KIND_COLUMN in passing.names
 
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -277,7 +381,13 @@ def _stager_of(
             task=scope.task + context.partitionId(),
             try_id=str(context.taskAttemptId()),
         )
-        rows = (TableBatch(table.path, _conform_batch(b, table)) for b in batches if b.num_rows)
+        some = (batch for batch in batches if batch.num_rows)
+        whole = (
+            (_conform_batch(batch, table) for batch in some)
+            if passing is None
+            else join_again(some, passing, _arrow_schema(table, kinds), Shelf())
+        )
+        rows = (TableBatch(table.path, batch) for batch in whole)
         with carrying_errors():
             done = stage_in((own.location, sink, own), rows)
         told = [done.location, done.part, done.count.rows, done.count.bytes, done.rows_by_table]

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.connectors.base import (
+    ByteFormat,
     Claim,
     Context,
     Guarantee,
@@ -133,14 +134,25 @@ class JdbcSink(SinkBase):
             writing.write(whole)
             return writing.part()
 
-    def accepts(self, format_: str, table: Table) -> bool:
-        """Where rows only insert and the types of all columns agree with the target's."""
-        name, _, types = format_.partition(":")
-        if self._options.query is not None or name != self._dialect.byte_format:
+    def accepts(self, format_: ByteFormat, table: Table) -> bool:
+        return self.accepts_runs(format_, table, range(len(format_.types)))
+
+    def accepts_runs(
+        self, format_: ByteFormat, table: Table, handed_on: Sequence[int | None]
+    ) -> bool:
+        """Where rows only insert and the types of what is handed on agree with the target's."""
+        if self._options.query is not None or format_.name != self._dialect.byte_format:
             return False
         with self._connections.open("read the catalog") as connection:
             target = self._target(connection, table)
-        return not target.upserts and target.byte_types == tuple(types.split(","))
+        if target.upserts or target.byte_types is None or len(handed_on) != len(target.columns):
+            return False
+        return all(
+            self._dialect.codes(column.type, target.sql_types[place])
+            if at is None
+            else target.byte_types[place] == format_.types[at]
+            for place, (column, at) in enumerate(zip(table.columns, handed_on, strict=True))
+        )
 
     def stage_bytes(
         self, scope: StageScope, table: str, chunks: Iterator[bytes]

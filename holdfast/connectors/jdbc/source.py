@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from holdfast.connectors.base import (
     Budget,
+    ByteFormat,
     Context,
     Position,
     Probe,
     ReadPlan,
     ReadTask,
+    Run,
     SourceBase,
     TableBatch,
     is_done,
@@ -68,19 +72,31 @@ class JdbcSource(SourceBase):
             for batch in batches:
                 yield TableBatch(relation.path, batch)
 
-    def byte_format(self, table: str) -> str | None:
-        """The dialect's format and the type of every column: what must agree on both sides."""
+    def byte_format(self, table: str) -> ByteFormat | None:
         types = self._dialect.byte_types(self._relation_of(table).described)
         if self._dialect.byte_format is None or types is None:
             return None
-        return f"{self._dialect.byte_format}:{','.join(types)}"
+        return ByteFormat(self._dialect.byte_format, tuple(types))
 
     def read_bytes(self, task: ReadTask) -> Iterator[bytes]:
         relation = self._relation(task)
-        columns = ", ".join(map(self._dialect.quote, relation.described.table.column_names))
-        sql = self._select(relation, task, columns)
         with self._connections.open(f"read '{relation.path}'") as connection:
-            yield from self._dialect.read_bytes(connection, sql)
+            yield from self._dialect.read_bytes(connection, self._select_as_it_is(relation, task))
+
+    def run_format(self, table: str, wanted: Sequence[int]) -> ByteFormat | None:
+        found = self.byte_format(table)
+        described = self._relation_of(table).described
+        if found is None or not self._dialect.reads_beside_runs(described, wanted):
+            return None
+        return found
+
+    def read_runs(
+        self, task: ReadTask, wanted: Sequence[int], runs: Sequence[Run]
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        relation = self._relation(task)
+        sql = self._select_as_it_is(relation, task)
+        with self._connections.open(f"read '{relation.path}'") as connection:
+            yield from self._dialect.read_runs(connection, sql, relation.described, wanted, runs)
 
     def probe(self, position: Position) -> Probe:
         if is_done(position):
@@ -127,6 +143,10 @@ class JdbcSource(SourceBase):
 
     def _relation_of(self, path: str) -> Relation:
         return next(relation for relation in self._relations() if relation.path == path)
+
+    def _select_as_it_is(self, relation: Relation, task: ReadTask) -> str:
+        names = relation.described.table.column_names
+        return self._select(relation, task, ", ".join(map(self._dialect.quote, names)))
 
     def _select(self, relation: Relation, task: ReadTask, columns: str) -> str:
         where = condition_of(self._dialect, relation, task.payload)

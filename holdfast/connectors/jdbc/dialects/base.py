@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from holdfast.connectors.base import Run
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.schema import Table
 
@@ -96,7 +97,9 @@ class Dialect(Protocol):
     stage_types: tuple[str, str]
     """The types of `hf_kind` and `hf_seq`, as `describe` would tell them."""
     byte_format: str | None
-    """The wire format that `read_bytes` gives and `append_bytes` takes; None where there is none."""
+    """The wire format that `read_bytes` gives and `append_bytes` takes; None where there is none: then nobody asks for
+    what is said of it below (`WithoutByteFormat`).
+    """
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -176,6 +179,21 @@ class Dialect(Protocol):
 
     def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]: ...
 
+    def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
+        """Whether `read_runs` can decode these columns."""
+        ...
+
+    def read_runs(
+        self,
+        connection: Any,
+        sql: str,
+        described: Described,
+        wanted: Sequence[int],
+        runs: Sequence[Run],
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Rows of a SELECT of all columns as they are: some decoded, and runs as the wire has them."""
+        ...
+
     # -- writing ----------------------------------------------------------------------------------
 
     def create_table(self, path: str, table: Table, *, with_keys: bool) -> list[str]:
@@ -216,6 +234,10 @@ class Dialect(Protocol):
     def append_bytes(
         self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
     ) -> int: ...
+
+    def codes(self, type_: pa.DataType, sql_type: str) -> bool:
+        """Whether `append` writes such values in the byte format, so that runs may stand beside them."""
+        ...
 
     def upsert(self, merge: Merge) -> list[str]:
         """Statements that insert the rows of a table, or update those whose key is there."""
@@ -274,6 +296,39 @@ def told(dialect: Dialect, action: str, endpoint: Endpoint) -> Iterator[None]:
             raise
         kind, said = explained
         raise kind(f"Cannot {action} at {endpoint}: {without_secrets(said, endpoint)}") from error
+
+
+class WithoutByteFormat:
+    """What a dialect without one says of it. Nobody gets past `byte_format`."""
+
+    byte_format: str | None = None
+
+    def byte_types(self, described: Described) -> list[str] | None:
+        return None
+
+    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
+        raise AssertionError("there is no byte format")
+
+    def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
+        return False
+
+    def read_runs(
+        self,
+        connection: Any,
+        sql: str,
+        described: Described,
+        wanted: Sequence[int],
+        runs: Sequence[Run],
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        raise AssertionError("there is no byte format")
+
+    def append_bytes(
+        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
+    ) -> int:
+        raise AssertionError("there is no byte format")
+
+    def codes(self, type_: pa.DataType, sql_type: str) -> bool:
+        return False
 
 
 def without_secrets(said: str, endpoint: Endpoint) -> str:

@@ -7,11 +7,13 @@ decimals; what Arrow cannot hold (infinite dates, NaN as numeric) is an error th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from holdfast.connectors.base import Run, run_field
 from holdfast.connectors.jdbc.dialects.values import (
     HEX,
     Decoder,
@@ -19,6 +21,7 @@ from holdfast.connectors.jdbc.dialects.values import (
     fixed,
     named,
     refuse,
+    spans,
     view_at_any_byte,
 )
 
@@ -32,15 +35,44 @@ def decode_rows(
     buffer: bytes, starts: np.ndarray[Any, Any], decoders: list[Decoder], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Rows that begin at `starts`, as a batch. `PAD` stands behind them."""
+    columns = [
+        named(decode, values, field)
+        for decode, field, values in zip(
+            decoders, schema, _columns(buffer, starts, len(decoders)), strict=True
+        )
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def split_rows(
+    buffer: bytes,
+    starts: np.ndarray[Any, Any],
+    decoders: Sequence[tuple[int, Decoder, pa.Field]],
+    runs: Sequence[Run],
+) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Some columns of rows that begin at `starts`, decoded, and runs of columns as they are, lengths included."""
+    last = max([place for place, _, _ in decoders] + [run.first + run.count - 1 for run in runs])
+    columns = list(_columns(buffer, starts, last + 1))
+    decoded = [named(decode, columns[place], field) for place, decode, field in decoders]
+    whole = [_run(buffer, columns[run.first], columns[run.first + run.count - 1]) for run in runs]
+    return (
+        pa.RecordBatch.from_arrays(decoded, schema=pa.schema([field for _, _, field in decoders])),
+        pa.RecordBatch.from_arrays(whole, schema=pa.schema([run_field(run) for run in runs])),
+    )
+
+
+def _run(buffer: bytes, first: Values, last: Values) -> pa.Array:
+    return spans(pa.binary(), buffer, first.at - 4, last.at + last.size)
+
+
+def _columns(buffer: bytes, starts: np.ndarray[Any, Any], count: int) -> Iterator[Values]:
+    """Where the values of each column stand, from the first on."""
     at = starts + 2
     lengths = view_at_any_byte(buffer, ">i4")
-    columns = []
-    for decode, field in zip(decoders, schema, strict=True):
+    for _ in range(count):
         found = lengths[at].astype(np.int64)
-        at = at + 4
-        values, at = _values(buffer, at, found)
-        columns.append(named(decode, values, field))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+        values, at = _values(buffer, at + 4, found)
+        yield values
 
 
 def _values(

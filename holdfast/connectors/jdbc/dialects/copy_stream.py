@@ -49,8 +49,27 @@ def copied(connection: Any, sql: str, *, rows_max: int, bytes_max: int) -> Itera
 
 def write_frames(connection: Any, sql: str, chunks: Iterable[bytes]) -> int:
     """Run COPY FROM STDIN with chunks of whole messages; how many rows came."""
-    write = _write_socket if _is_plain(connection) else _write_libpq
-    return write(connection, f"{sql} FROM STDIN (FORMAT binary)", chunks)
+    statement = f"{sql} FROM STDIN (FORMAT binary)"
+    if _is_plain(connection):
+        return _write_socket(connection, statement, chunks)
+    return _write_libpq(connection, statement, (c for chunk in chunks for c in _contents(chunk)))
+
+
+def write_contents(connection: Any, sql: str, contents: Iterable[Any], *, form: str) -> int:
+    """The same with what is yet without messages, in buffers that may end anywhere within a row."""
+    statement = f"{sql} FROM STDIN (FORMAT {form})"
+    if _is_plain(connection):
+        return _write_socket(connection, statement, _messages_of(contents))
+    return _write_libpq(connection, statement, map(memoryview, contents))
+
+
+def _messages_of(contents: Iterable[Any]) -> Iterator[Any]:
+    for content in contents:
+        whole = memoryview(content)
+        for low in range(0, len(whole), _ROOM):
+            piece = whole[low : low + _ROOM]
+            yield _HEAD.pack(_DATA, len(piece) + 4)
+            yield piece
 
 
 def _is_plain(connection: Any) -> bool:
@@ -188,7 +207,7 @@ def _read_socket(connection: Any, sql: str, rows_max: int, bytes_max: int) -> It
                 return
 
 
-def _write_socket(connection: Any, sql: str, chunks: Iterable[bytes]) -> int:
+def _write_socket(connection: Any, sql: str, chunks: Iterable[Any]) -> int:
     """The server says what went wrong only when all is sent, and drops the rest itself."""
     received = _Received()
     is_heard = False
@@ -286,11 +305,11 @@ def _messages(pgconn: Any, selector: Any) -> Iterator[Any]:
             pgconn.consume_input()
 
 
-def _write_libpq(connection: Any, sql: str, chunks: Iterable[bytes]) -> int:
+def _write_libpq(connection: Any, sql: str, contents: Iterable[Any]) -> int:
     with connection.cursor() as cursor:
         with cursor.copy(sql.encode()) as copy:
-            for chunk in chunks:
-                copy.write(b"".join(_contents(chunk)))
+            for content in contents:
+                copy.write(content)
         return int(cursor.rowcount)
 
 

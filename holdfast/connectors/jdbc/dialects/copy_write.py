@@ -38,15 +38,28 @@ class Varied:
     prefix: bytes = b""
 
 
+@dataclass(frozen=True)
+class Whole:
+    """Columns that are coded already, lengths included."""
+
+    values: pa.Array
+    count: int
+
+
 Encoder = Callable[[pa.Array], Fixed | Varied]
+RunEncoder = Callable[[pa.Array], Whole]
 
 
-def encode_batch(batch: pa.RecordBatch, encoders: Sequence[Encoder]) -> pa.Buffer:
+def encode_batch(batch: pa.RecordBatch, encoders: Sequence[Encoder | RunEncoder]) -> pa.Buffer:
     """The rows of a batch of at most `ROWS_MAX`, without header and trailer."""
     row = _Row(batch.num_rows)
-    row.add_number(">i2", len(encoders))
-    for column, encode in zip(batch.columns, encoders, strict=True):
-        _add_value(row, column, encode(column))
+    found = [encode(column) for column, encode in zip(batch.columns, encoders, strict=True)]
+    row.add_number(">i2", sum(one.count if isinstance(one, Whole) else 1 for one in found))
+    for column, one in zip(batch.columns, found, strict=True):
+        if isinstance(one, Whole):
+            row.add_binary(one.values)
+        else:
+            _add_value(row, column, one)
     return row.joined()
 
 
@@ -162,6 +175,10 @@ def numbers(type_: pa.DataType, dtype: str, plus: int = 0) -> Encoder:
         return Fixed((found - native.type(plus) if plus else found).astype(dtype))
 
     return encode
+
+
+def run_of(count: int) -> RunEncoder:
+    return lambda column: Whole(column, count)
 
 
 def booleans(column: pa.Array) -> Fixed:

@@ -17,7 +17,14 @@ import pyarrow as pa
 from pymysql import err
 
 from holdfast.connectors.jdbc.dialects import mysql_catalog, mysql_errors, mysql_types, mysql_write
-from holdfast.connectors.jdbc.dialects.base import Described, Endpoint, Key, Merge, StageTable
+from holdfast.connectors.jdbc.dialects.base import (
+    Described,
+    Endpoint,
+    Key,
+    Merge,
+    StageTable,
+    WithoutByteFormat,
+)
 from holdfast.connectors.jdbc.dialects.mysql_read import decode_stretch, decoder_of
 from holdfast.connectors.jdbc.dialects.mysql_session import connect
 from holdfast.connectors.jdbc.dialects.mysql_wire import Session
@@ -38,7 +45,7 @@ _NUMBERS = (
 _TEXT = "varchar(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 
 
-class MySql:
+class MySql(WithoutByteFormat):
     """The dialect. See `dialects.base.Dialect` for each method's promise."""
 
     name = "MySQL"
@@ -47,7 +54,6 @@ class MySql:
     transactional_ddl = False
     has_schemas = False
     stage_types = ("smallint", "bigint")
-    byte_format: str | None = None
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -102,9 +108,6 @@ class MySql:
     def key_of(self, described: Described, column: str) -> Key | None:
         return mysql_catalog.key_of(described, column)
 
-    def byte_types(self, described: Described) -> list[str] | None:
-        return None
-
     # -- reading ----------------------------------------------------------------------------------
 
     def key_text(self, key: Key) -> str:
@@ -143,9 +146,6 @@ class MySql:
         ]
         for stretch in stretches:
             yield decode_stretch(stretch, wires, decoders, schema)
-
-    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
-        raise AssertionError("MySQL has no byte format")
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -203,11 +203,6 @@ class MySql:
             names = ", ".join(first.schema.names)
             raise SinkRejected(f"Cannot write columns {names}: {error}. Cast them.") from error
         return counted.rows
-
-    def append_bytes(
-        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
-    ) -> int:
-        raise AssertionError("MySQL has no byte format")
 
     def upsert(self, merge: Merge) -> list[str]:
         """ON DUPLICATE KEY goes by any unique key: where there are others, rows are looked up by the one asked for."""

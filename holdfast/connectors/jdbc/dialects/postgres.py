@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from holdfast.connectors.base import Run, columns_in
 from holdfast.connectors.jdbc.dialects import postgres_types
 from holdfast.connectors.jdbc.dialects.base import (
     Described,
@@ -22,11 +23,12 @@ from holdfast.connectors.jdbc.dialects.base import (
     Merge,
     StageTable,
 )
-from holdfast.connectors.jdbc.dialects.copy_read import HEADER_SIZE, decode_rows
+from holdfast.connectors.jdbc.dialects.copy_read import HEADER_SIZE, decode_rows, split_rows
 from holdfast.connectors.jdbc.dialects.copy_stream import (
     HEAD_SIZE,
     Frames,
     copied,
+    write_contents,
     write_frames,
 )
 from holdfast.connectors.jdbc.dialects.copy_write import (
@@ -34,7 +36,9 @@ from holdfast.connectors.jdbc.dialects.copy_write import (
     ROWS_MAX,
     TRAILER,
     Encoder,
+    RunEncoder,
     encode_batch,
+    run_of,
 )
 from holdfast.connectors.jdbc.dialects.postgres_catalog import describe, describe_query, key_of
 from holdfast.connectors.jdbc.dialects.values import PAD
@@ -213,12 +217,29 @@ class Postgres:
         ]
         schema = described.table.arrow_schema
         rows_max = min(fetch_size or BATCH_ROWS, BATCH_ROWS)
-        is_first = True
-        for frames in copied(connection, sql, rows_max=rows_max, bytes_max=BATCH_BYTES):
-            starts = _row_starts(frames, is_first)
-            is_first = False
-            if starts:
-                yield decode_rows(frames.data + PAD, np.array(starts), decoders, schema)
+        for data, starts in _rows(connection, sql, rows_max):
+            yield decode_rows(data, starts, decoders, schema)
+
+    def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
+        """Runs are selected as they are; without a decoder a column would have to be cast."""
+        return all(postgres_types.decoder_of(described.sql_types[place]) for place in wanted)
+
+    def read_runs(
+        self,
+        connection: Any,
+        sql: str,
+        described: Described,
+        wanted: Sequence[int],
+        runs: Sequence[Run],
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        schema = described.table.arrow_schema
+        decoders = [
+            (place, postgres_types.decoder_of(described.sql_types[place]), schema.field(place))
+            for place in wanted
+        ]
+        known = [(place, decode, field) for place, decode, field in decoders if decode is not None]
+        for data, starts in _rows(connection, sql, BATCH_ROWS):
+            yield split_rows(data, starts, known, runs)
 
     def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
         """The messages of a binary COPY, those with its header and its trailer included."""
@@ -275,17 +296,11 @@ class Postgres:
         encoders = _encoders(first.schema, columns)
         listed = ", ".join(self.quote(column) for column, _ in columns)
         form = "csv" if encoders is None else "binary"
-        rows = 0
-        statement = f"COPY {name} ({listed}) FROM STDIN (FORMAT {form})".encode()
-        with connection.cursor() as cursor, cursor.copy(statement) as copy:
-            if encoders is not None:
-                copy.write(HEADER)
-            for batch in chain([first], batches):
-                _write(copy, batch, encoders)
-                rows += batch.num_rows
-            if encoders is not None:
-                copy.write(TRAILER)
-        return rows
+        contents = _contents(chain([first], batches), encoders)
+        return write_contents(connection, f"COPY {name} ({listed})", contents, form=form)
+
+    def codes(self, type_: pa.DataType, sql_type: str) -> bool:
+        return postgres_types.encoder_of(type_, sql_type) is not None
 
     def append_bytes(
         self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
@@ -334,25 +349,52 @@ class Postgres:
         self.fetch(connection, f"SELECT pg_advisory_xact_lock({number})")
 
 
-def _encoders(schema: pa.Schema, columns: Sequence[tuple[str, str]]) -> list[Encoder] | None:
+def _encoders(
+    schema: pa.Schema, columns: Sequence[tuple[str, str]]
+) -> list[Encoder | RunEncoder] | None:
     """How each column is coded; None where some column has no binary form for its target: then CSV will do."""
-    found = [
-        postgres_types.encoder_of(field.type, type_)
-        for field, (_, type_) in zip(schema, columns, strict=True)
-    ]
+    found: list[Encoder | RunEncoder | None] = []
+    targets = iter(columns)
+    for field in schema:
+        count = columns_in(field)
+        if count is None:
+            found.append(postgres_types.encoder_of(field.type, next(targets)[1]))
+        else:
+            found.append(run_of(count))
+            _ = [next(targets) for _ in range(count)]
     known = [encoder for encoder in found if encoder is not None]
     return known if len(known) == len(found) else None
 
 
-def _write(copy: Any, batch: pa.RecordBatch, encoders: Sequence[Encoder] | None) -> None:
-    for low in range(0, batch.num_rows, ROWS_MAX):
-        piece = batch.slice(low, ROWS_MAX)
-        try:
-            data = encode_batch(piece, encoders) if encoders else postgres_types.csv_of(piece)
-        except (ValueError, pa.ArrowException) as error:
-            names = ", ".join(batch.schema.names)
-            raise SinkRejected(f"Cannot write columns {names}: {error}. Cast them.") from error
-        copy.write(memoryview(data))
+def _contents(
+    batches: Iterator[pa.RecordBatch], encoders: Sequence[Encoder | RunEncoder] | None
+) -> Iterator[bytes | pa.Buffer]:
+    """What COPY is sent: the rows of many, one behind the other."""
+    if encoders is not None:
+        yield HEADER
+    for batch in batches:
+        for low in range(0, batch.num_rows, ROWS_MAX):
+            yield _coded(batch.slice(low, ROWS_MAX), encoders)
+    if encoders is not None:
+        yield TRAILER
+
+
+def _coded(piece: pa.RecordBatch, encoders: Sequence[Encoder | RunEncoder] | None) -> pa.Buffer:
+    try:
+        return encode_batch(piece, encoders) if encoders else postgres_types.csv_of(piece)
+    except (ValueError, pa.ArrowException) as error:
+        names = ", ".join(piece.schema.names)
+        raise SinkRejected(f"Cannot write columns {names}: {error}. Cast them.") from error
+
+
+def _rows(connection: Any, sql: str, rows_max: int) -> Iterator[tuple[bytes, np.ndarray[Any, Any]]]:
+    """Rows of a COPY, with `PAD` behind them, and where each begins."""
+    is_first = True
+    for frames in copied(connection, sql, rows_max=rows_max, bytes_max=BATCH_BYTES):
+        starts = _row_starts(frames, is_first)
+        is_first = False
+        if starts:
+            yield frames.data + PAD, np.array(starts)
 
 
 def _row_starts(frames: Frames, is_first: bool) -> list[int]:

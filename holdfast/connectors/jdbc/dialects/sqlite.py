@@ -18,7 +18,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.connectors.jdbc.dialects.base import Described, Endpoint, Key, Merge, StageTable
+from holdfast.connectors.jdbc.dialects.base import (
+    Described,
+    Endpoint,
+    Key,
+    Merge,
+    StageTable,
+    WithoutByteFormat,
+)
 from holdfast.connectors.jdbc.dialects.values import ValueUnreadable
 from holdfast.model.errors import HoldfastError, SinkRejected, Terminal, Transient
 from holdfast.model.schema import Column, Table
@@ -48,7 +55,7 @@ _WORDS: tuple[tuple[str, pa.DataType], ...] = (
 """By the first word that a declared type contains."""
 
 
-class Sqlite:
+class Sqlite(WithoutByteFormat):
     """The dialect. See `dialects.base.Dialect` for each method's promise."""
 
     name = "SQLite"
@@ -57,7 +64,6 @@ class Sqlite:
     transactional_ddl = True
     has_schemas = False
     stage_types = ("integer", "integer")
-    byte_format: str | None = None
 
     # -- connections ------------------------------------------------------------------------------
 
@@ -156,9 +162,6 @@ class Sqlite:
                 return Key(known.name, sql_type, known.name in leading, known.nullable, numeric)
         return None
 
-    def byte_types(self, described: Described) -> list[str] | None:
-        return None
-
     def _unique_keys(self, connection: Any, name: str) -> list[tuple[str, ...]]:
         found = []
         for row in connection.execute(f"PRAGMA index_list({self.quote(name)})").fetchall():
@@ -212,9 +215,6 @@ class Sqlite:
             columns = [_column(v, f) for v, f in zip(values, schema, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
-        raise AssertionError("SQLite has no byte format")
-
     # -- writing ----------------------------------------------------------------------------------
 
     def create_table(self, path: str, table: Table, *, with_keys: bool) -> list[str]:
@@ -267,11 +267,6 @@ class Sqlite:
             connection.executemany(f"INSERT INTO {name} ({listed}) VALUES ({marks})", values)
             rows += batch.num_rows
         return rows
-
-    def append_bytes(
-        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
-    ) -> int:
-        raise AssertionError("SQLite has no byte format")
 
     def upsert(self, merge: Merge) -> list[str]:
         columns = ", ".join(merge.columns)

@@ -72,18 +72,31 @@ def texts(type_: pa.DataType, skip: int = 0) -> Decoder:
     """Text or bytes; `skip` leading bytes are no part of it (jsonb's version)."""
 
     def decode(values: Values) -> pa.Array:
-        count = len(values.at)
-        offsets = np.empty(2 * count + 1, np.int32)
-        offsets[0 : 2 * count : 2] = values.at + skip
-        offsets[1 : 2 * count : 2] = values.at + np.maximum(values.size, skip)
-        offsets[2 * count] = len(values.buffer)
-        around = pa.Array.from_buffers(
-            type_, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(values.buffer)]
-        )
-        wanted = pa.array(np.arange(0, 2 * count, 2, dtype=np.int32), mask=values.null)
-        return around.take(wanted)
+        until = values.at + np.maximum(values.size, skip)
+        return spans(type_, values.buffer, values.at + skip, until, values.validity())
 
     return decode
+
+
+def spans(
+    type_: pa.DataType,
+    buffer: bytes,
+    at: np.ndarray[Any, Any],
+    until: np.ndarray[Any, Any],
+    validity: pa.Buffer | None = None,
+) -> pa.Array:
+    """Pieces of a buffer, in its order: every other value of an array that has what lies between them as well."""
+    count = len(at)
+    offsets = np.empty(2 * count + 1, np.int32)
+    offsets[0 : 2 * count : 2] = at
+    offsets[1 : 2 * count : 2] = until
+    offsets[2 * count] = len(buffer)
+    around = pa.Array.from_buffers(
+        type_, 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
+    )
+    # Not by `pa.array`: handed numbers of numpy, it would import pandas.
+    places = pa.py_buffer(np.arange(0, 2 * count, 2, dtype=np.int32))
+    return around.take(pa.Array.from_buffers(pa.int32(), count, [validity, places]))
 
 
 def fixed(values: Values, type_: pa.DataType, found: np.ndarray[Any, Any]) -> pa.Array:
