@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -353,6 +353,9 @@ def token_attempt(token: Token) -> int:
 # ------------------------------------------------------------------------------------- native hand-over
 
 
+Bytes: TypeAlias = bytes | memoryview
+
+
 @dataclass(frozen=True, slots=True)
 class ByteFormat:
     """A wire format and what else must agree on both sides: how each column of a table is coded."""
@@ -366,7 +369,7 @@ class ByteSource(Protocol):
 
     def byte_format(self, table: str) -> ByteFormat | None: ...
 
-    def read_bytes(self, task: ReadTask) -> Iterator[bytes]: ...
+    def read_bytes(self, task: ReadTask) -> Iterator[Bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,7 +435,7 @@ class ByteSink(Protocol):
     def accepts(self, format_: ByteFormat, table: Table) -> bool: ...
 
     def stage_bytes(
-        self, scope: StageScope, table: str, chunks: Iterator[bytes]
+        self, scope: StageScope, table: str, chunks: Iterator[Bytes]
     ) -> JsonObject | None:
         """As `stage`. The part has `"rows"`: how many came."""
         ...
@@ -475,6 +478,7 @@ __all__ = [
     "ByteFormat",
     "ByteSink",
     "ByteSource",
+    "Bytes",
     "Claim",
     "Connector",
     "Context",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from holdfast.connectors.base import Budget, ReadTask, Sink, Source, StageScope, TableBatch
+from holdfast.connectors.base import Budget, Bytes, ReadTask, Sink, Source, StageScope, TableBatch
 from holdfast.model.checkpoints import Count
 from holdfast.model.json import JsonObject
 
@@ -150,11 +150,11 @@ def _byte_path(work: TaskWork) -> TaskDone | None:
 
 
 class _CountedBytes:
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    def __init__(self, chunks: Iterator[Bytes]) -> None:
         self._chunks = chunks
         self.size = 0
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[Bytes]:
         for chunk in self._chunks:
             self.size += len(chunk)
             yield chunk

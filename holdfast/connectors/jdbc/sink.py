@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from holdfast.connectors.base import (
     ByteFormat,
+    Bytes,
     Claim,
     Context,
     Guarantee,
@@ -155,7 +156,7 @@ class JdbcSink(SinkBase):
         )
 
     def stage_bytes(
-        self, scope: StageScope, table: str, chunks: Iterator[bytes]
+        self, scope: StageScope, table: str, chunks: Iterator[Bytes]
     ) -> JsonObject | None:
         with (
             self._connections.open("write rows") as connection,
@@ -223,7 +224,7 @@ class _Writing:
         for scratch in self.scratches.values():
             self.sink._dialect.execute(self.connection, self.sink._dialect.drop_scratch(scratch))
 
-    def write_bytes(self, path: str, chunks: Iterator[bytes]) -> None:
+    def write_bytes(self, path: str, chunks: Iterator[Bytes]) -> None:
         target = self._target(path)
         dialect = self.sink._dialect
         name = dialect.sql_name(target.path)

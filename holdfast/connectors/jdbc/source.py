@@ -11,6 +11,7 @@ import pyarrow as pa
 from holdfast.connectors.base import (
     Budget,
     ByteFormat,
+    Bytes,
     Context,
     Position,
     Probe,
@@ -78,7 +79,7 @@ class JdbcSource(SourceBase):
             return None
         return ByteFormat(self._dialect.byte_format, tuple(types))
 
-    def read_bytes(self, task: ReadTask) -> Iterator[bytes]:
+    def read_bytes(self, task: ReadTask) -> Iterator[Bytes]:
         relation = self._relation(task)
         with self._connections.open(f"read '{relation.path}'") as connection:
             yield from self._dialect.read_bytes(connection, self._select_as_it_is(relation, task))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
 import threading
 import uuid
 from collections.abc import Iterator
 from datetime import UTC
 from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.connectors.base import Bytes
 from holdfast.connectors.jdbc.dialects import copy_stream
 from holdfast.connectors.jdbc.dialects.base import Endpoint
 from holdfast.connectors.jdbc.dialects.postgres import DIALECT
@@ -287,7 +290,7 @@ def test_a_source_that_fails_midway_leaves_nothing_and_a_connection_that_works(
     connection.execute("CREATE TABLE a (n integer)")
     chunks = list(DIALECT.read_bytes(connection, "SELECT generate_series(1, 100000)"))
 
-    def fail_midway() -> Iterator[bytes]:
+    def fail_midway() -> Iterator[Bytes]:
         yield chunks[0]
         raise Transient("Cannot read: the source is gone.")
 
@@ -317,3 +320,88 @@ def test_batches_are_bounded_however_many_rows_there_are(connection: Any) -> Non
 
     assert len(sizes) > 5
     assert max(sizes) < 4 << 20
+
+
+def _messages(contents: list[bytes]) -> tuple[bytes, list[int]]:
+    """Messages of a COPY, and where their contents begin."""
+    starts, data = [], b""
+    for content in contents:
+        starts.append(len(data) + 5)
+        data += b"d" + struct.pack(">I", len(content) + 4) + content
+    return data, starts
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([b"d", b"\0", b"\x02", b"\x07", b"x"]), max_size=30),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(0, 40),
+)
+def test_messages_are_followed_whatever_their_rows_look_like(
+    rows: list[list[bytes]], cut: int
+) -> None:
+    """Rows full of what looks like the head of a message; the last may not have come whole."""
+    data, starts = _messages([b"\0\x02" + b"".join(row) for row in rows])
+    size = max(len(data) - cut, 0)
+    whole = [at for at, until in pairwise([*starts, len(data) + 5]) if until - 5 <= size]
+    data = data[:size]
+
+    found, following = copy_stream.follow_messages(data, 0)
+
+    assert found.tolist() == whole
+    assert following == (starts[len(whole)] - 5 if len(whole) < len(starts) else len(data))
+
+
+def test_messages_of_other_kinds_end_what_is_followed() -> None:
+    data, starts = _messages([b"\0\x02abc", b"\0\x02", b"\xff\xff"])
+
+    found, following = copy_stream.follow_messages(data + b"c\0\0\0\4", 0)
+
+    assert found.tolist() == starts[:2]
+    assert following == starts[2] - 5
+
+
+def test_a_server_that_says_little_by_little_is_read_to_the_end(connection: Any) -> None:
+    """Less than is worth a look at a time, and a word behind the last one."""
+    connection.execute("SET client_min_messages = debug5")
+
+    sql = "SELECT n, pg_sleep(0.02) FROM generate_series(1, 10) n"
+    chunks = list(DIALECT.read_bytes(connection, sql))
+
+    connection.execute("CREATE TABLE a (n integer, nothing text)")
+    assert DIALECT.append_bytes(connection, "a", ["n", "nothing"], iter(chunks)) == 10
+
+
+def test_nulls_among_neighbours_of_fixed_width_are_nulls(connection: Any) -> None:
+    columns = (
+        "n::int AS a, CASE WHEN n % 3 > 0 THEN n END::bigint AS b, n::smallint AS c, n % 2 = 0 AS d"
+    )
+    for where in ("true", "n % 3 > 0", "n = 3"):
+        sql = f"SELECT {columns} FROM generate_series(1, 20) n WHERE {where}"
+        described = DIALECT.describe_query(connection, sql, "q")
+
+        rows = [r for b in DIALECT.read(connection, sql, described, 0) for r in b.to_pylist()]
+
+        assert [tuple(row.values()) for row in rows] == connection.execute(sql).fetchall()
+
+
+def test_numerics_of_all_sizes_are_exact(connection: Any) -> None:
+    """Those of few digits have a way of their own."""
+    texts = ["0", "1", "-1", "9999999999999999", "0.0001", "-12345678.9012", "10000", "100000000"]
+    for type_ in ("numeric(20,4)", "numeric(38,10)", "numeric(16,0)", "numeric(17,5)"):
+        for some in (texts, [*texts, "123456789.12345"], ["0.1234", "12340000"], [texts[0]]):
+            values = ", ".join(f"({text}::{type_})" for text in some if _fits(text, type_))
+            sql = f"SELECT v FROM (VALUES {values}, (NULL)) t(v)"
+            described = DIALECT.describe_query(connection, f"SELECT NULL::{type_} AS v", "q")
+
+            (batch,) = DIALECT.read(connection, sql, described, 0)
+
+            expected = [row[0] for row in connection.execute(sql).fetchall()]
+            assert batch.column(0).to_pylist() == expected, (type_, some)
+
+
+def _fits(text: str, type_: str) -> bool:
+    precision, scale = (int(part) for part in type_[8:-1].split(","))
+    return bool(abs(Decimal(text)) < 10 ** (precision - scale))

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.connectors.localfile.formats import columnar
 from holdfast.connectors.localfile.formats.base64_columns import decode_base64, encode_base64
 from holdfast.connectors.localfile.formats.byte_lines import LineBytes
 from holdfast.connectors.localfile.formats.contract import Piece
@@ -460,3 +461,16 @@ def test_any_text_and_number_is_read_back(
     found = read_all(a_source(folder, kind, schema=schema_block(batch.schema)))
 
     assert found.rows == batch.to_pylist()
+
+
+def test_only_what_repeats_gets_a_dictionary(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": pa.array(range(60_000), pa.int64()),
+            "city": pa.array([f"city {n % 300}" for n in range(60_000)]),
+            "code": pa.array([f"{n * 7919 % 100_003:x}" for n in range(60_000)]),
+        }
+    )
+
+    assert columnar.repeating_columns(rows) == ["city"]
+    assert columnar.repeating_columns(rows.slice(0, 1_000)) is True

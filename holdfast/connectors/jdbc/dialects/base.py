@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from holdfast.connectors.base import Run
+from holdfast.connectors.base import Bytes, Run
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.schema import Table
 
@@ -177,7 +177,7 @@ class Dialect(Protocol):
         """Rows of a SELECT over `select_list`, in batches of bounded size."""
         ...
 
-    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]: ...
+    def read_bytes(self, connection: Any, sql: str) -> Iterator[Bytes]: ...
 
     def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
         """Whether `read_runs` can decode these columns."""
@@ -232,7 +232,7 @@ class Dialect(Protocol):
         ...
 
     def append_bytes(
-        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
+        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[Bytes]
     ) -> int: ...
 
     def codes(self, type_: pa.DataType, sql_type: str) -> bool:
@@ -306,7 +306,7 @@ class WithoutByteFormat:
     def byte_types(self, described: Described) -> list[str] | None:
         return None
 
-    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
+    def read_bytes(self, connection: Any, sql: str) -> Iterator[Bytes]:
         raise AssertionError("there is no byte format")
 
     def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
@@ -323,7 +323,7 @@ class WithoutByteFormat:
         raise AssertionError("there is no byte format")
 
     def append_bytes(
-        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
+        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[Bytes]
     ) -> int:
         raise AssertionError("there is no byte format")
 

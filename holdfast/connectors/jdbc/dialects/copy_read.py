@@ -8,6 +8,8 @@ decimals; what Arrow cannot hold (infinite dates, NaN as numeric) is an error th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -31,15 +33,22 @@ EPOCH_US = 946_684_800_000_000
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
+@dataclass(frozen=True)
+class ColumnCode:
+    """How the values of one column are coded."""
+
+    decode: Decoder
+    width: int | None = None
+    """Of each value in bytes, where all have the same; nulls have none."""
+
+
 def decode_rows(
-    buffer: bytes, starts: np.ndarray[Any, Any], decoders: list[Decoder], schema: pa.Schema
+    buffer: bytes, starts: np.ndarray[Any, Any], codes: Sequence[ColumnCode], schema: pa.Schema
 ) -> pa.RecordBatch:
     """Rows that begin at `starts`, as a batch. `PAD` stands behind them."""
     columns = [
-        named(decode, values, field)
-        for decode, field, values in zip(
-            decoders, schema, _columns(buffer, starts, len(decoders)), strict=True
-        )
+        named(code.decode, values, field)
+        for code, field, values in zip(codes, schema, _columns(buffer, starts, codes), strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -47,16 +56,21 @@ def decode_rows(
 def split_rows(
     buffer: bytes,
     starts: np.ndarray[Any, Any],
-    decoders: Sequence[tuple[int, Decoder, pa.Field]],
+    codes: Sequence[ColumnCode],
+    wanted: pa.Schema,
+    places: Sequence[int],
     runs: Sequence[Run],
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Some columns of rows that begin at `starts`, decoded, and runs of columns as they are, lengths included."""
-    last = max([place for place, _, _ in decoders] + [run.first + run.count - 1 for run in runs])
-    columns = list(_columns(buffer, starts, last + 1))
-    decoded = [named(decode, columns[place], field) for place, decode, field in decoders]
+    """The wanted columns, at these places, decoded; and runs of columns as they are, lengths included."""
+    last = max([*places, *(run.first + run.count - 1 for run in runs)])
+    columns = list(_columns(buffer, starts, codes[: last + 1]))
+    decoded = [
+        named(codes[place].decode, columns[place], field)
+        for place, field in zip(places, wanted, strict=True)
+    ]
     whole = [_run(buffer, columns[run.first], columns[run.first + run.count - 1]) for run in runs]
     return (
-        pa.RecordBatch.from_arrays(decoded, schema=pa.schema([field for _, _, field in decoders])),
+        pa.RecordBatch.from_arrays(decoded, schema=wanted),
         pa.RecordBatch.from_arrays(whole, schema=pa.schema([run_field(run) for run in runs])),
     )
 
@@ -65,14 +79,57 @@ def _run(buffer: bytes, first: Values, last: Values) -> pa.Array:
     return spans(pa.binary(), buffer, first.at - 4, last.at + last.size)
 
 
-def _columns(buffer: bytes, starts: np.ndarray[Any, Any], count: int) -> Iterator[Values]:
+def _columns(
+    buffer: bytes, starts: np.ndarray[Any, Any], codes: Sequence[ColumnCode]
+) -> Iterator[Values]:
     """Where the values of each column stand, from the first on."""
     at = starts + 2
-    lengths = view_at_any_byte(buffer, ">i4")
-    for _ in range(count):
-        found = lengths[at].astype(np.int64)
-        values, at = _values(buffer, at + 4, found)
-        yield values
+    place = 0
+    while place < len(codes):
+        widths = [
+            code.width
+            for code in takewhile(lambda code: code.width is not None, codes[place:])
+            if code.width is not None
+        ]
+        found = _fixed_columns(buffer, at, widths) if len(widths) > 1 else None
+        if found is None:
+            values, at = _next_column(buffer, at)
+            found = [values]
+        else:
+            at = found[-1].at + widths[-1]
+        yield from found
+        place += len(found)
+
+
+def _fixed_columns(
+    buffer: bytes, at: np.ndarray[Any, Any], widths: Sequence[int]
+) -> list[Values] | None:
+    """Neighbours of fixed width, gathered at once; None where some value is null."""
+    layout = np.dtype(
+        [
+            part
+            for place, width in enumerate(widths)
+            for part in ((f"size{place}", "=i4"), (f"value{place}", f"V{width}"))
+        ]
+    )
+    # As bytes without a structure: with one, numpy copies field by field.
+    records = view_at_any_byte(buffer, f"V{layout.itemsize}")[at].view(layout)
+    # Compared as they came: to turn all of them round takes longer.
+    sizes = [np.array(width, ">i4").view("=i4") for width in widths]
+    if any((records[f"size{place}"] != size).any() for place, size in enumerate(sizes)):
+        return None
+    found = []
+    for place, width in enumerate(widths):
+        at = at + 4
+        size = np.broadcast_to(np.int64(width), at.shape)
+        found.append(Values(buffer, at, size, None, records[f"value{place}"]))
+        at = at + width
+    return found
+
+
+def _next_column(buffer: bytes, at: np.ndarray[Any, Any]) -> tuple[Values, np.ndarray[Any, Any]]:
+    length = view_at_any_byte(buffer, ">i4")[at].astype(np.int64)
+    return _values(buffer, at + 4, length)
 
 
 def _values(
@@ -142,21 +199,64 @@ def decimals(precision: int, scale: int) -> Decoder:
     spare = 4 * below - scale
 
     def decode(values: Values) -> pa.Array:
-        weight = values.gather(">i2", 2).astype(np.int64)
-        count = values.gather(">u2").astype(np.int64)
-        sign = values.gather(">u2", 4)
+        head = values.gather(">u8")
+        count = head >> np.uint64(48)
+        weight = (head >> np.uint64(32)).astype(np.int16).astype(np.int64)
+        sign = (head >> np.uint64(16)) & np.uint64(0xFFFF)
         refuse(values, sign >= 0xC000, "it holds NaN or an infinite number")
         refuse(
             values,
-            ((count > 0) & (weight >= above)) | (values.gather(">u2", 6) > scale),
+            ((count > 0) & (weight >= above)) | ((head & np.uint64(0xFFFF)) > scale),
             f"it holds a number that does not fit decimal({precision},{scale})",
         )
-        digits = _Digits(values, weight, count)
+        known = count if values.null is None else np.where(values.null, np.uint64(0), count)
+        negative = sign == 0x4000
+        short = _join_short(values, known, weight, scale)
+        if short is not None:
+            return fixed(values, type_, _signed(short, negative))
+        digits = _Digits(values, weight, known)
         high, low = _join_digits(digits, above + below, below, spare)
-        words = _negated(high, low, sign == 0x4000)
-        return fixed(values, type_, words)
+        return fixed(values, type_, _negated(high, low, negative))
 
     return decode
+
+
+_SHORT_MAX = 4
+"""Digits that lie in eight bytes."""
+_POWERS = np.uint64(10) ** np.arange(19, dtype=np.uint64)
+
+
+def _join_short(
+    values: Values, count: np.ndarray[Any, Any], weight: np.ndarray[Any, Any], scale: int
+) -> np.ndarray[Any, Any] | None:
+    """The unscaled values where all have few digits, and so fit 63 bits; None where some do not."""
+    if len(count) == 0 or int(count.max()) > _SHORT_MAX:
+        return None
+    shift = 4 * (weight - (_SHORT_MAX - 1)) + scale
+    shift[count == 0] = 0
+    if int(shift.max()) > 2 or int(shift.min()) < -18:
+        return None
+    unused = (np.uint64(_SHORT_MAX) - count) << np.uint64(4)
+    # Twice half the way: numpy does not shift by all 64 bits.
+    half = unused >> np.uint64(1)
+    there = (values.gather(">u8", 8) >> half >> half) << half << half
+    found = there >> np.uint64(48)
+    for bits in (32, 16, 0):
+        found = found * np.uint64(10_000) + ((there >> np.uint64(bits)) & np.uint64(0xFFFF))
+    if int(shift.max()) > 0:
+        found *= _POWERS[np.maximum(shift, 0)]
+    if int(shift.min()) < 0:
+        found //= _POWERS[np.maximum(-shift, 0)]
+    joined: np.ndarray[Any, Any] = found.view(np.int64)
+    return joined
+
+
+def _signed(unscaled: np.ndarray[Any, Any], negative: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """As Arrow keeps decimals: low word first, the high one nothing but the sign."""
+    words = np.empty((len(unscaled), 2), np.int64)
+    words[:, 0] = np.where(negative, -unscaled, unscaled)
+    words[:, 1] = words[:, 0] >> 63
+    return words
 
 
 class _Digits:
@@ -168,8 +268,7 @@ class _Digits:
         self._view = view_at_any_byte(values.buffer, ">u2")
         self._first = values.at + 8
         self._weight = weight
-        known = count if values.null is None else np.where(values.null, 0, count)
-        self._count = known.astype(np.uint64)
+        self._count = count
         self.size = len(weight)
 
     def of(self, exponent: int) -> np.ndarray[Any, Any]:

@@ -14,15 +14,25 @@ import socket
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from holdfast.connectors.jdbc.dialects.values import PAD
 from holdfast.model.errors import HoldfastError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 HEAD_SIZE = 5
 WAIT_SECONDS = 0.5
 """How long one wait for the server lasts before the connection is looked at again."""
+MOMENT_SECONDS = 0.005
+"""A server that says nothing for so long has said all, or is slow: what came is looked at."""
 _ROOM = 256 << 10
 _HEAD = struct.Struct(">cI")
+_LEAST = HEAD_SIZE + 2
+"""Bytes of the shortest message: that of a trailer, or of a row without fields."""
+_LAST_WORD = b"Z\0\0\0\5"
 _DATA, _ERROR, _READY, _COPY_IN, _DONE = b"d", b"E", b"Z", b"G", b"C"
 
 
@@ -31,8 +41,13 @@ class Frames:
     """Whole messages with rows. The first of a stream has COPY's own header in front, the last is its trailer."""
 
     data: bytes
-    starts: list[int]
+    """With `PAD` behind them."""
+    starts: np.ndarray[Any, Any]
     """Where the content of each begins, behind its head."""
+
+    @property
+    def messages(self) -> memoryview:
+        return memoryview(self.data)[: len(self.data) - len(PAD)]
 
 
 def copied(connection: Any, sql: str, *, rows_max: int, bytes_max: int) -> Iterator[Frames]:
@@ -47,7 +62,7 @@ def copied(connection: Any, sql: str, *, rows_max: int, bytes_max: int) -> Itera
             connection.close()
 
 
-def write_frames(connection: Any, sql: str, chunks: Iterable[bytes]) -> int:
+def write_frames(connection: Any, sql: str, chunks: Iterable[Buffer]) -> int:
     """Run COPY FROM STDIN with chunks of whole messages; how many rows came."""
     statement = f"{sql} FROM STDIN (FORMAT binary)"
     if _is_plain(connection):
@@ -80,7 +95,7 @@ def _is_plain(connection: Any) -> bool:
     return bool(settings.get(b"gssencmode") == b"disable")
 
 
-def _contents(chunk: bytes) -> Iterator[bytes]:
+def _contents(chunk: Buffer) -> Iterator[Buffer]:
     at = 0
     while at < len(chunk):
         _, size = _HEAD.unpack_from(chunk, at)
@@ -115,24 +130,26 @@ class _Wire:
             except BlockingIOError:
                 self._wait(selectors.EVENT_WRITE)
 
-    def receive(self, into: memoryview) -> int:
-        """Some bytes, one at least."""
+    def receive(self, into: memoryview, *, for_a_moment: bool = False) -> int:
+        """Some bytes, one at least; none only where nothing came for a moment and no more was asked for."""
         while True:
             try:
                 size = self._socket.recv_into(into)
             except BlockingIOError:
-                self._wait(selectors.EVENT_READ)
+                if not self._wait(selectors.EVENT_READ, for_a_moment=for_a_moment):
+                    return 0
                 continue
             if size == 0:
                 raise _lost("server closed the connection unexpectedly")
             return size
 
-    def _wait(self, event: int) -> None:
+    def _wait(self, event: int, *, for_a_moment: bool = False) -> bool:
         """Not for long: another thread may have closed the connection."""
         self._selector.modify(self._socket, event)
-        self._selector.select(WAIT_SECONDS)
+        found = self._selector.select(MOMENT_SECONDS if for_a_moment else WAIT_SECONDS)
         if self._connection.closed:
             raise _lost("the connection is closed")
+        return bool(found) or not for_a_moment
 
 
 @dataclass
@@ -143,33 +160,45 @@ class _Received:
     size: int = 0
     at: int = 0
     """Up to here there are whole messages with rows."""
-    starts: list[int] = field(default_factory=list)
+    rows: int = 0
+    _starts: list[np.ndarray[Any, Any]] = field(default_factory=list)
 
     def room(self) -> memoryview:
         if len(self.buffer) - self.size < _ROOM:
             self.buffer.extend(bytes(len(self.buffer)))
         return memoryview(self.buffer)[self.size :]
 
+    def is_worth_a_walk(self) -> bool:
+        """Much has come, or the server's last word."""
+        return self.size - self.at >= _ROOM or self._ends_with_last_word()
+
+    def _ends_with_last_word(self) -> bool:
+        return self.buffer[max(self.size - 6, 0) : self.size].startswith(_LAST_WORD)
+
     def walk(self) -> None:
-        """Find the messages that have come whole since the last time: the one loop over rows."""
-        buffer, at, size = self.buffer, self.at, self.size
-        unpack, found = _HEAD.unpack_from, self.starts.append
-        while at + HEAD_SIZE <= size:
-            kind, length = unpack(buffer, at)
-            if kind != _DATA or at + 1 + length > size:
-                break
-            found(at + HEAD_SIZE)
-            at += 1 + length
-        self.at = at
+        """Find the messages that have come whole since the last time."""
+        with memoryview(self.buffer) as whole:
+            data = whole[: self.size]
+            while self._is_row(data):
+                starts, self.at = follow_messages(data, self.at)
+                if not len(starts):
+                    return
+                self._starts.append(starts)
+                self.rows += len(starts)
+
+    def _is_row(self, data: memoryview) -> bool:
+        return self.at + HEAD_SIZE <= self.size and data[self.at] == _DATA[0]
 
     def is_at_another(self) -> bool:
         """Whether a message without rows stands next."""
-        return self.at < self.size and self.buffer[self.at : self.at + 1] != _DATA
+        return self.at < self.size and self.buffer[self.at] != _DATA[0]
 
     def take_rows(self) -> Frames:
-        found = Frames(bytes(memoryview(self.buffer)[: self.at]), self.starts)
+        with memoryview(self.buffer) as whole:
+            data = b"".join((whole[: self.at], PAD))
+        found = Frames(data, np.concatenate(self._starts))
         self._drop(self.at)
-        self.starts = []
+        self._starts, self.rows = [], 0
         return found
 
     def take_another(self) -> tuple[bytes, bytes] | None:
@@ -189,18 +218,69 @@ class _Received:
         self.at = 0
 
 
+def follow_messages(data: Buffer, at: int) -> tuple[np.ndarray[Any, Any], int]:
+    """Where the contents of the whole messages from `at` on begin that have as many fields as the first one, and where
+    the next message stands. None if the first is not whole.
+
+    Each message says where the next begins, so they would have to be followed one by one. Yet all of one COPY have the
+    same number of fields behind their heads: every place that looks like such a head is found at once, and nearly all
+    of them are heads. Where one is not, the message before it says which is.
+    """
+    size = len(data)
+    none = np.empty(0, np.int64)
+    if size - at < _LEAST:
+        return none, at
+    _, length = _HEAD.unpack_from(data, at)
+    if at + 1 + length > size:
+        return none, at
+    heads = _look_like(data, at)
+    following = heads + 1 + np.ndarray((size - 4,), ">u4", data, strides=(1,))[heads + 1]
+    whole = _chain(heads, following)
+    whole = whole[: np.searchsorted(following[whole], size, side="right")]
+    return heads[whole] + HEAD_SIZE, int(following[whole[-1]])
+
+
+def _look_like(data: Buffer, at: int) -> Any:
+    """Where a head like that at `at` may stand: its letter, and the number of fields behind it."""
+    each = np.frombuffer(data, np.uint8)
+    high, low = each[at + HEAD_SIZE], each[at + HEAD_SIZE + 1]
+    # One byte after the other: numpy compares them sixteen at a time, and few are left for the rest.
+    found = np.flatnonzero(each[at + HEAD_SIZE + 1 :] == low) + at
+    found = found[each[found] == _DATA[0]]
+    return found[each[found + HEAD_SIZE] == high]
+
+
+def _chain(heads: np.ndarray[Any, Any], following: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which of them are heads: the first is, and so is whatever one of them is followed by."""
+    is_next = np.empty(len(heads), bool)
+    is_next[-1] = False
+    np.equal(following[:-1], heads[1:], out=is_next[:-1])
+    stops = np.flatnonzero(~is_next)
+    pieces, first = [], 0
+    while True:
+        stop = int(stops[np.searchsorted(stops, first)])
+        pieces.append(np.arange(first, stop + 1))
+        first = int(np.searchsorted(heads, following[stop]))
+        if first >= len(heads) or heads[first] != following[stop]:
+            return np.concatenate(pieces)
+
+
 def _read_socket(connection: Any, sql: str, rows_max: int, bytes_max: int) -> Iterator[Frames]:
     received = _Received()
     with _Wire(connection) as wire:
         wire.send(_query(sql))
+        is_quiet = False
         while True:
-            received.walk()
-            is_much = received.at >= bytes_max or len(received.starts) >= rows_max
-            if received.starts and (is_much or received.is_at_another()):
+            if is_quiet or received.is_worth_a_walk():
+                received.walk()
+            is_much = received.at >= bytes_max or received.rows >= rows_max
+            if received.rows and (is_much or received.is_at_another()):
                 yield received.take_rows()
             another = received.take_another()
             if another is None:
-                received.size += wire.receive(received.room())
+                count = wire.receive(received.room(), for_a_moment=not is_quiet)
+                is_quiet = count == 0
+                received.size += count
             elif another[0] == _ERROR:
                 raise _error_of(another[1])
             elif another[0] == _READY:
@@ -322,10 +402,10 @@ def _framed(messages: Iterator[Any], rows_max: int, bytes_max: int) -> Iterator[
         starts.append(at + HEAD_SIZE)
         at += HEAD_SIZE + len(message)
         if at >= bytes_max or len(starts) >= rows_max:
-            yield Frames(b"".join(pieces), starts)
+            yield Frames(b"".join([*pieces, PAD]), np.array(starts))
             pieces, starts, at = [], [], 0
     if starts:
-        yield Frames(b"".join(pieces), starts)
+        yield Frames(b"".join([*pieces, PAD]), np.array(starts))
 
 
 def _next_result(pgconn: Any, selector: Any) -> Any:

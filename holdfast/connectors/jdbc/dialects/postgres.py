@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.connectors.base import Run, columns_in
+from holdfast.connectors.base import Bytes, Run, columns_in
 from holdfast.connectors.jdbc.dialects import postgres_types
 from holdfast.connectors.jdbc.dialects.base import (
     Described,
@@ -41,7 +41,6 @@ from holdfast.connectors.jdbc.dialects.copy_write import (
     run_of,
 )
 from holdfast.connectors.jdbc.dialects.postgres_catalog import describe, describe_query, key_of
-from holdfast.connectors.jdbc.dialects.values import PAD
 from holdfast.model.errors import (
     HoldfastError,
     SinkRejected,
@@ -212,13 +211,11 @@ class Postgres:
     def read(
         self, connection: Any, sql: str, described: Described, fetch_size: int
     ) -> Iterator[pa.RecordBatch]:
-        decoders = [
-            postgres_types.decoder_of(t) or postgres_types.TEXT for t in described.sql_types
-        ]
+        codes = [postgres_types.code_of(type_) for type_ in described.sql_types]
         schema = described.table.arrow_schema
         rows_max = min(fetch_size or BATCH_ROWS, BATCH_ROWS)
         for data, starts in _rows(connection, sql, rows_max):
-            yield decode_rows(data, starts, decoders, schema)
+            yield decode_rows(data, starts, codes, schema)
 
     def reads_beside_runs(self, described: Described, wanted: Sequence[int]) -> bool:
         """Runs are selected as they are; without a decoder a column would have to be cast."""
@@ -232,19 +229,15 @@ class Postgres:
         wanted: Sequence[int],
         runs: Sequence[Run],
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        schema = described.table.arrow_schema
-        decoders = [
-            (place, postgres_types.decoder_of(described.sql_types[place]), schema.field(place))
-            for place in wanted
-        ]
-        known = [(place, decode, field) for place, decode, field in decoders if decode is not None]
+        codes = [postgres_types.code_of(type_) for type_ in described.sql_types]
+        schema = pa.schema([described.table.arrow_schema.field(place) for place in wanted])
         for data, starts in _rows(connection, sql, BATCH_ROWS):
-            yield split_rows(data, starts, known, runs)
+            yield split_rows(data, starts, codes, schema, wanted, runs)
 
-    def read_bytes(self, connection: Any, sql: str) -> Iterator[bytes]:
+    def read_bytes(self, connection: Any, sql: str) -> Iterator[memoryview]:
         """The messages of a binary COPY, those with its header and its trailer included."""
         for frames in copied(connection, sql, rows_max=CHUNK_BYTES, bytes_max=CHUNK_BYTES):
-            yield frames.data
+            yield frames.messages
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -303,7 +296,7 @@ class Postgres:
         return postgres_types.encoder_of(type_, sql_type) is not None
 
     def append_bytes(
-        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[bytes]
+        self, connection: Any, name: str, columns: Sequence[str], chunks: Iterator[Bytes]
     ) -> int:
         listed = ", ".join(map(self.quote, columns))
         return write_frames(connection, f"COPY {name} ({listed})", chunks)
@@ -393,18 +386,18 @@ def _rows(connection: Any, sql: str, rows_max: int) -> Iterator[tuple[bytes, np.
     for frames in copied(connection, sql, rows_max=rows_max, bytes_max=BATCH_BYTES):
         starts = _row_starts(frames, is_first)
         is_first = False
-        if starts:
-            yield frames.data + PAD, np.array(starts)
+        if len(starts):
+            yield frames.data, starts
 
 
-def _row_starts(frames: Frames, is_first: bool) -> list[int]:
+def _row_starts(frames: Frames, is_first: bool) -> np.ndarray[Any, Any]:
     """Where rows begin: behind the header, which may come alone, and without the trailer, which no row looks like."""
-    starts = frames.starts
+    starts, size = frames.starts, len(frames.messages)
     if is_first:
-        behind = starts[0] + HEADER_SIZE
-        is_alone = behind == (starts[1] - HEAD_SIZE if len(starts) > 1 else len(frames.data))
-        starts = starts[1:] if is_alone else [behind, *starts[1:]]
-    if starts and frames.data[starts[-1] :] == TRAILER:
+        behind = int(starts[0]) + HEADER_SIZE
+        is_alone = behind == (int(starts[1]) - HEAD_SIZE if len(starts) > 1 else size)
+        starts = starts[1:] if is_alone else np.concatenate([[behind], starts[1:]])
+    if len(starts) and frames.messages[int(starts[-1]) :] == TRAILER:
         starts = starts[:-1]
     return starts
 

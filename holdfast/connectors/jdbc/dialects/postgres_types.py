@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.connectors.jdbc.dialects import copy_read, copy_write
+from holdfast.connectors.jdbc.dialects.copy_read import ColumnCode
 from holdfast.connectors.jdbc.dialects.copy_write import Encoder
 from holdfast.connectors.jdbc.dialects.values import HEX, Decoder, texts
 from holdfast.model.schema import Table
@@ -76,6 +77,18 @@ def arrow_of(sql_type: str) -> pa.DataType:
     if found is None:
         return pa.string()
     return pa.list_(found[0]) if is_list else found[0]
+
+
+_WIDTHS = {
+    "boolean": 1, "smallint": 2, "integer": 4, "bigint": 8, "oid": 4, "real": 4, "double precision": 8, "date": 4,
+    "time without time zone": 8, "timestamp without time zone": 8, "timestamp with time zone": 8, "uuid": 16,
+}  # fmt: skip
+
+
+def code_of(sql_type: str) -> ColumnCode:
+    """How a column comes; without a decoder it comes as text, by a cast in the query."""
+    decode = decoder_of(sql_type)
+    return ColumnCode(TEXT) if decode is None else ColumnCode(decode, _WIDTHS.get(sql_type))
 
 
 def decoder_of(sql_type: str) -> Decoder | None:

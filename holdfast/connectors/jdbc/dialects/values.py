@@ -37,9 +37,13 @@ class Values:
     size: np.ndarray[Any, Any]
     """In bytes, 0 for nulls."""
     null: np.ndarray[Any, Any] | None
+    gathered: np.ndarray[Any, Any] | None = None
+    """The values themselves, where all have one width and were gathered with their neighbours."""
 
     def gather(self, dtype: str, offset: int = 0) -> np.ndarray[Any, Any]:
         """One number from each value, `offset` bytes into it."""
+        if self.gathered is not None and self.gathered.dtype.itemsize == np.dtype(dtype).itemsize:
+            return self.gathered.view(dtype)
         found: np.ndarray[Any, Any] = view_at_any_byte(self.buffer, dtype)[self.at + offset]
         return found
 

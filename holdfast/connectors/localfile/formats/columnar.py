@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,8 @@ from holdfast.model.errors import SinkRejected
 
 ISO = TextFormats()
 ROW_GROUP_ROWS_MAX = 1_000_000
+SAMPLED_ROWS = 4_096
+DISTINCT_SHARE_MAX = 0.95
 _FIRST_NS = -(2**63) // 1000
 _LAST_NS = (2**63 - 1) // 1000
 Extent = tuple[int, int]
@@ -156,27 +159,19 @@ _FLOWING: tuple[tuple[Any, pa.DataType], ...] = (
 
 
 class ParquetWriter:
-    """Holds batches back until a row group is full."""
+    """Holds batches back until a row group is full. The first one says which columns are worth a dictionary."""
 
     def __init__(self, file: KeptErrors, spec: WriteSpec) -> None:
-        import pyarrow.parquet as pq
-
-        int96 = spec.options.parquet_avro_write_timestamp_as_int96
+        self._file = file
         self._spec = spec
-        self._check_ns = int96
-        self._writer = pq.ParquetWriter(
-            file,
-            spec.schema,
-            compression=spec.options.compress_codec or "snappy",
-            use_deprecated_int96_timestamps=int96,
-            **({} if int96 else {"coerce_timestamps": "us"}),
-        )
+        self._int96 = spec.options.parquet_avro_write_timestamp_as_int96
+        self._writer: Any = None
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._held_rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self._check_ns:
+        if self._int96:
             _refuse_far_moments(batch, "as INT96")
         self._held.append(pa.record_batch(batch.columns, schema=self._spec.schema))
         self._held_bytes += batch.nbytes
@@ -186,17 +181,57 @@ class ParquetWriter:
 
     def close(self) -> None:
         self._flush()
+        if self._writer is None:
+            self._writer = self._begin(self._spec.schema.empty_table())
         self._writer.close()
 
     def abandon(self) -> None:
         self._held = []
-        self._writer.is_open = False
+        if self._writer is not None:
+            self._writer.is_open = False
+
+    def _begin(self, rows: pa.Table) -> Any:
+        import pyarrow.parquet as pq
+
+        return pq.ParquetWriter(
+            self._file,
+            self._spec.schema,
+            compression=self._spec.options.compress_codec or "snappy",
+            use_deprecated_int96_timestamps=self._int96,
+            use_dictionary=repeating_columns(rows),
+            **({} if self._int96 else {"coerce_timestamps": "us"}),
+        )
 
     def _flush(self) -> None:
         if self._held:
             table = pa.Table.from_batches(self._held, self._spec.schema)
+            if self._writer is None:
+                self._writer = self._begin(table)
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._held, self._held_bytes, self._held_rows = [], 0, 0
+
+
+def repeating_columns(rows: pa.Table) -> list[str] | bool:
+    """The columns whose values come again, as far as some of the rows show. For others the writer would fill a
+    dictionary, only to give it up. True stands for all: where there are few rows, or columns within columns.
+    """
+    step = rows.num_rows // SAMPLED_ROWS
+    if step == 0 or any(pa.types.is_nested(type_) for type_ in rows.schema.types):
+        return True
+    # Batch by batch: to take from a column in pieces, Arrow first makes it one piece.
+    some = pa.Table.from_batches(
+        [_every(batch, step) for batch in rows.to_batches()], rows.schema
+    ).combine_chunks()
+    return [
+        name
+        for name, column in zip(some.column_names, some.columns, strict=True)
+        if pc.count_distinct(column).as_py() < some.num_rows * DISTINCT_SHARE_MAX
+    ]
+
+
+def _every(batch: pa.RecordBatch, step: int) -> pa.RecordBatch:
+    places = np.arange(0, batch.num_rows, step)
+    return batch.take(pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)]))
 
 
 class OrcWriter:
