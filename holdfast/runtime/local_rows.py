@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from holdfast.model.releases import with_known_options
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -37,7 +39,8 @@ def _held_rows(frame: DataFrame) -> pa.Table | None:
     except Py4JError:  # a Spark whose inside is another: it has a job run
         return None
     if not batches:
-        return to_arrow_schema(frame.schema).empty_table()
+        to_schema = with_known_options(to_arrow_schema, timezone="UTC")
+        return to_schema(frame.schema).empty_table()
     return pa.concat_tables(batches)
 
 

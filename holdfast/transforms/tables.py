@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from holdfast.model.errors import ConfigError
+from holdfast.model.releases import with_known_options
 from holdfast.model.schema import KIND_COLUMN, Column, Table, format_type
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ def _type_of(found: StructField, path: str) -> pa.DataType:
     from pyspark.sql.pandas.types import to_arrow_type
 
     try:
-        type_ = arrow_type(to_arrow_type(found.dataType))
+        to_type = with_known_options(to_arrow_type, timezone="UTC")
+        type_ = arrow_type(to_type(found.dataType))
         format_type(type_)
     except (PySparkTypeError, ValueError) as wrong:
         raise ConfigError(

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from holdfast.connectors.jdbc.through_spark.database import CatalogColumn
 from holdfast.model.errors import Terminal
+from holdfast.model.releases import with_known_options
 from holdfast.model.schema import Column, Table, format_type
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _type_of(found: StructField, path: str) -> pa.DataType:
     if found.metadata.get("logical_time_type"):
         return pa.time64("us")
     try:
-        type_ = to_arrow_type(found.dataType)
+        type_ = with_known_options(to_arrow_type, timezone="UTC")(found.dataType)
         if pa.types.is_timestamp(type_):
             type_ = pa.timestamp("us", "UTC" if type_.tz else None)
         format_type(type_)
