@@ -32,6 +32,7 @@ from holdfast.model.jobs import Ending, Goal, Job, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.model.lease import Lease
 from holdfast.store.connection import CrashPoint, Deposed, writing
+from holdfast.store.reads import SAME_SUBMISSION
 from holdfast.store.rows import job_from_row, storable, submitted_to_text, to_text
 from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
 
@@ -171,11 +172,13 @@ class Commits:
     # -------------------------------------------------------------------------------------------- jobs
 
     def submit_job(self, term: int, job: SubmittedJob, *, is_restore: bool) -> Job:
-        """The next generation of a job id. The same submission again is the same job, so a caller may retry."""
+        """The next generation of a job id. The same submission again is the same generation, however late it comes."""
         with self._writing("submit job", term) as tx:
+            asked = {"job_id": job.job_id, "submission": job.submission}
+            same = tx.execute(SAME_SUBMISSION, asked).first()
+            if same is not None:
+                return job_from_row(same)
             newest = tx.execute(_NEWEST_JOB, {"job_id": job.job_id}).first()
-            if newest is not None and newest.submission == job.submission:
-                return job_from_row(newest)
             if newest is not None:
                 self._refuse_if_there(tx, job_from_row(newest), is_restore=is_restore)
             generation = 1 if newest is None else newest.generation + 1

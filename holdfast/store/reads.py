@@ -63,6 +63,9 @@ _NEWEST_JOB = (
     .order_by(jobs.c.generation.desc())
     .limit(1)
 )
+SAME_SUBMISSION = select(jobs).where(
+    jobs.c.job_id == bindparam("job_id"), jobs.c.submission == bindparam("submission")
+)
 _ATTEMPTS = (
     select(attempts)
     .where(

@@ -106,6 +106,13 @@ def test_the_same_submission_is_the_same_job_after_its_end(led: Store) -> None:
     assert submit(led).outcome is Outcome.FINISHED
 
 
+def test_a_submission_that_comes_late_again_is_still_its_own_generation(led: Store) -> None:
+    end(led, submit(led))
+    end(led, submit(led, submission="second", is_restore=True))
+
+    assert submit(led, is_restore=True).generation == 1
+
+
 def test_a_live_job_is_not_submitted_over(led: Store) -> None:
     submit(led)
 
