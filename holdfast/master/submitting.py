@@ -56,7 +56,7 @@ def submit(
     term = master.leading_term()
     spec = _parse(given, catalog, parse)
     job = describe(given, spec, now_ms=master.now_ms())
-    if strategy is ScheduleStrategy.REJECT:
+    if strategy is ScheduleStrategy.REJECT and not _is_answered_by_store(master, job):
         _refuse_without_room(master, job)
     is_restore = read_restore(job.restore).mode is not RestoreMode.NONE
     stored = master.store.commits.submit_job(term, job, is_restore=is_restore)
@@ -150,6 +150,14 @@ def _graph(spec: JobSpec) -> JsonObject:
             for vertex in pipeline.vertices
         ]
     }
+
+
+def _is_answered_by_store(master: Master, submitted: SubmittedJob) -> bool:
+    """What was handed in before needs no room, and of what lives the store says so."""
+    newest = master.store.reads.job(submitted.job_id)
+    if newest is not None and newest.outcome is None:
+        return True
+    return master.store.reads.is_submitted(submitted.job_id, submitted.submission)
 
 
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:

@@ -78,6 +78,20 @@ def test_the_same_submission_again_is_the_same_job(sites: Sites) -> None:
     assert (status, found["code"]) == (409, "job-is-there")
 
 
+def test_what_was_submitted_is_answered_as_such_though_there_is_no_room(sites: Sites) -> None:
+    site = sites.add(strategy=ScheduleStrategy.REJECT)
+    worker = sites.add_worker(slots=1)
+    first = site.submit("orders", query="&submission=s1")
+    site.master.tick()
+    worker.beat()
+
+    assert site.submit("orders", query="&submission=s1") == first
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
+    assert (status, found["code"]) == (409, "job-is-there")
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="other", env=""))
+    assert (status, found["code"]) == (409, "job-rejected")
+
+
 def test_a_tombstone_is_submitted_again_only_as_a_restore(sites: Sites) -> None:
     clock = VirtualClock()
     site = sites.add(clock)
