@@ -106,9 +106,11 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
 
 
 def _derive_id(given: Submission, spec: JobSpec) -> str:
-    if given.file is None:
+    """From what comes again with the same request: its file, else the name of its submission."""
+    came_by = given.file or given.submission
+    if came_by is None:
         return new_id()
-    return derive_job_id(Path(given.file), given.name or spec.env.job_name)
+    return derive_job_id(Path(came_by), given.name or spec.env.job_name)
 
 
 def _read_tags(env: Env) -> Mapping[str, str]:
