@@ -112,6 +112,25 @@ def test_a_tombstone_is_submitted_again_only_as_a_restore(sites: Sites) -> None:
     assert site.submit("orders", query="&restore=none")["generation"] == 3
 
 
+def test_a_flag_is_read_as_text_too(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    site.post("/stop-job", '{"jobId": "orders", "isStopWithSavePoint": "true", "force": "false"}')
+
+    assert site.get("/job-info/orders")["jobStatus"] == "DOING_SAVEPOINT"
+
+
+def test_one_job_that_is_not_there_keeps_no_other_from_being_stopped(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    status, found = site.ask("POST", "/stop-jobs", '[{"jobId": "nobody"}, {"jobId": "orders"}]')
+
+    assert (status, "nobody" in found["message"]) == (404, True)
+    assert site.get("/job-info/orders")["jobStatus"] == "CANCELING"
+
+
 def test_an_ended_job_is_forgotten_when_its_time_is_over(sites: Sites) -> None:
     clock = VirtualClock()
     site = sites.add(clock)
@@ -147,6 +166,8 @@ def test_an_ended_job_is_forgotten_when_its_time_is_over(sites: Sites) -> None:
         ("/stop-job", "not json", 400, None),
         ("/stop-job", "[]", 400, None),
         ("/stop-job", '{"jobId": "nobody"}', 404, "no-such-job"),
+        ("/stop-job", '{"jobId": "nobody", "force": "perhaps"}', 400, None),
+        ("/stop-jobs", '[{"jobId": "nobody"}]', 404, "no-such-job"),
         ("/savepoint-job", '{"jobId": "nobody"}', 404, "no-such-job"),
         ("/savepoint-job", '{"jobId": "../x"}', 400, None),
         ("/update-tags", '{"a": "b"}', 400, None),
