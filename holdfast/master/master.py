@@ -121,6 +121,12 @@ class Master:
             return None
         return lease.term
 
+    @property
+    def is_new(self) -> bool:
+        """It leads for less than a worker's lease: there may be workers that it has not heard yet."""
+        led_ms = self.now_ms() - self._leading_since_ms
+        return led_ms < self.settings.limits.worker_lease_ms
+
     def leading_term(self) -> int:
         """Raises NotLeading."""
         term = self.term

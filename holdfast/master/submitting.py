@@ -11,7 +11,7 @@ from holdfast.decide.placement import NoRoom
 from holdfast.decide.restore import RestoreMode, read_restore
 from holdfast.master.looking import ask_for_room
 from holdfast.master.master import Master
-from holdfast.model.errors import ConfigError, Terminal
+from holdfast.model.errors import ConfigError, Terminal, Transient
 from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrategy, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
@@ -25,6 +25,12 @@ class JobRejected(Terminal):
     """There is no room, and the strategy is not to wait."""
 
     code = "job-rejected"
+
+
+class RoomUnknown(Transient):
+    """The leader is new, and not all workers have reported to it."""
+
+    code = "room-unknown"
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def submit(
     strategy: ScheduleStrategy,
     parse: Parse = parse_job,
 ) -> Job:
-    """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
+    """Raises ConfigError with every problem, JobIsThere, JobRejected, RoomUnknown, NotLeading."""
     term = master.leading_term()
     spec = _parse(given, catalog, parse)
     job = describe(given, spec, now_ms=master.now_ms())
@@ -165,6 +171,11 @@ def _is_answered_by_store(master: Master, submitted: SubmittedJob) -> bool:
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     placed = ask_for_room(master, Job(submitted))
     if isinstance(placed, NoRoom) and not placed.passes:
+        if master.is_new:
+            raise RoomUnknown(
+                f"Cannot tell whether there is room for job {submitted.job_id}: this master has just begun to lead and"
+                f" waits for workers to report; until now {placed.reason}. Ask again."
+            )
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"
             " to WAIT."

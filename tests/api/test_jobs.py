@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkpoint.chain import Chain
+from holdfast.decide.world import Limits
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import RealClock
 from holdfast.testing.builders import a_heartbeat, an_observed
 from holdfast.testing.crashes import VirtualClock
 from tests.api.conftest import JOB, Sites
 from tests.checkpoint.links import a_checkpoint
+
+WORKER_LEASE_MS = Limits().worker_lease_ms
 
 
 def test_a_job_for_which_there_is_no_room_waits_and_says_why(sites: Sites) -> None:
@@ -34,12 +37,26 @@ def test_a_job_for_which_there_is_no_room_waits_and_says_why(sites: Sites) -> No
 
 
 def test_where_the_strategy_is_reject_it_is_refused(sites: Sites) -> None:
-    site = sites.add(strategy=ScheduleStrategy.REJECT)
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+    clock.advance(WORKER_LEASE_MS)
 
     status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
 
     assert (status, found["code"]) == (409, "job-rejected")
     assert "no worker is there" in found["message"]
+
+
+def test_a_leader_that_has_not_heard_all_workers_yet_rejects_nothing(sites: Sites) -> None:
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
+    assert (status, found["code"]) == (503, "room-unknown")
+    clock.advance(WORKER_LEASE_MS - 1)
+    site.master.hear(a_heartbeat("w1"))
+
+    assert site.submit("orders")["generation"] == 1
 
 
 def test_a_reason_that_passes_by_itself_refuses_nothing(sites: Sites) -> None:
@@ -79,7 +96,9 @@ def test_the_same_submission_again_is_the_same_job(sites: Sites) -> None:
 
 
 def test_what_was_submitted_is_answered_as_such_though_there_is_no_room(sites: Sites) -> None:
-    site = sites.add(strategy=ScheduleStrategy.REJECT)
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+    clock.advance(WORKER_LEASE_MS)
     worker = sites.add_worker(slots=1)
     first = site.submit("orders", query="&submission=s1")
     site.master.tick()
