@@ -202,7 +202,11 @@ class WorkerHost:
             how, reason = self._run_attempt(attempt, hosted, hosted.stop)
             hosted.ended(how, reason)
 
-        self._threads.start(f"attempt {attempt.key}", run)
+        try:
+            self._threads.start(f"attempt {attempt.key}", run)
+        except RuntimeError as error:
+            # None can be had at this moment. It is no fault of the pipeline, and the others here go on.
+            hosted.ended(EndedHow.CANCELED, f"its worker could not start a thread for it ({error})")
 
     # ------------------------------------------------------------------------------------------ the lease
 
