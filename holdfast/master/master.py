@@ -90,6 +90,10 @@ class Master:
         self._begun_term = 0
         self._leading_since_ms = 0
         self._renewed_at_ms = 0
+        self._newest_term = 0
+        """That a worker told of. Newer than the one this master leads with, it is of a store that was lost or set back
+        since, and workers would refuse what they are told for ever.
+        """
         self._anchor: tuple[int, float] | None = None
         """The wall clock and the one that never steps, when this master began to lead."""
         self._workers: dict[str, Worker] = {}
@@ -150,7 +154,8 @@ class Master:
     def _lead(self) -> None:
         now_ms = self.clock.now_ms()
         ttl_ms = self.settings.lease_ttl_ms
-        if self.term is not None and now_ms - self._renewed_at_ms < ttl_ms // 4:
+        is_outrun = self._newest_term > (self.term or 0)
+        if self.term is not None and now_ms - self._renewed_at_ms < ttl_ms // 4 and not is_outrun:
             return
         found = self.store.reads.lease()
         expires_at_ms = now_ms + ttl_ms
@@ -158,11 +163,10 @@ class Master:
             case Lead.FOLLOW:
                 self._lease = None
                 self._anchor = None
-            case Lead.RENEW:
-                assert found is not None
+            case Lead.RENEW if found is not None and found.term >= self._newest_term:
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
                 self._lead_by(replace(found, expires_at_ms=expires_at_ms), now_ms)
-            case Lead.TAKE:
+            case Lead.RENEW | Lead.TAKE:
                 self._take(0 if found is None else found.term, expires_at_ms, now_ms)
 
     def _take(self, seen_term: int, expires_at_ms: int, now_ms: int) -> None:
@@ -171,6 +175,7 @@ class Master:
             holder=self.settings.me,
             url=self.settings.url,
             expires_at_ms=expires_at_ms,
+            above=self._newest_term,
         )
         if taken is None:
             self._lease = None
@@ -203,7 +208,9 @@ class Master:
     def hear(self, heartbeat: Heartbeat) -> Answer:
         """What a worker reports, and what it shall do. Raises NotLeading."""
         with self._lock:
-            self.leading_term()
+            if heartbeat.term > self.leading_term():
+                self._newest_term = max(self._newest_term, heartbeat.term)
+                self.wake.set()
             now_ms = self.now_ms()
             known = self._workers.get(heartbeat.worker_id)
             if known is None or heartbeat.sent_at_ms >= known.heartbeat.sent_at_ms:

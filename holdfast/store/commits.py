@@ -140,10 +140,10 @@ class Commits:
     # -------------------------------------------------------------------------------------------- leading
 
     def take_lease(
-        self, *, seen_term: int, holder: str, url: str, expires_at_ms: int
+        self, *, seen_term: int, holder: str, url: str, expires_at_ms: int, above: int = 0
     ) -> Lease | None:
-        """Lead with the next term, unless another took it since `seen_term` was read."""
-        lease = Lease(seen_term + 1, holder, url, expires_at_ms)
+        """Lead with the next term, and one above `above`, unless another took it since `seen_term` was read."""
+        lease = Lease(max(seen_term, above) + 1, holder, url, expires_at_ms)
         values = {"term": lease.term, "holder": holder, "url": url, "expires_at_ms": expires_at_ms}
         with self._writing("take lease", None) as tx:
             if seen_term == 0:
