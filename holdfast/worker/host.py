@@ -47,6 +47,8 @@ class _Hosted(Watch):
     def __init__(self, key: AttemptKey, changed: Callable[[], None], threads: Threads) -> None:
         self.stop = StopSignal(threads)
         self.seen = ObservedAttempt(key)
+        self.ended_by_us = ""
+        """Why, where it was this worker that asked it to end."""
         self._changed = changed
 
     def restored(self, report: RestoreReport) -> None:
@@ -200,7 +202,7 @@ class WorkerHost:
     def _start(self, attempt: DesiredAttempt, hosted: _Hosted) -> None:
         def run() -> None:
             how, reason = self._run_attempt(attempt, hosted, hosted.stop)
-            hosted.ended(how, reason)
+            hosted.ended(how, reason or (hosted.ended_by_us if how is EndedHow.CANCELED else ""))
 
         try:
             self._threads.start(f"attempt {attempt.key}", run)
@@ -223,6 +225,9 @@ class WorkerHost:
                 if hosted.seen.ended_how is None and hosted.stop.level is not StopLevel.NOW
             ]
             for hosted in running:
+                hosted.ended_by_us = (
+                    f"worker {self._settings.me} had no answer of a leader for a whole lease"
+                )
                 hosted.stop.ask(StopLevel.NOW)
             return len(running)
 
@@ -252,4 +257,5 @@ class WorkerHost:
     def cancel_all(self) -> None:
         with self._lock:
             for hosted in self._hosted.values():
+                hosted.ended_by_us = f"worker {self._settings.me} ended"
                 hosted.stop.ask(StopLevel.NOW)

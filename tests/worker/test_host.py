@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from holdfast.model.attempts import EndedHow
 from holdfast.model.workers import Answer, DesiredAttempt, Wish
 from holdfast.outside.files import LocalFiles
+from holdfast.outside.threads import RealThreads
 from holdfast.runtime.catalog import Catalog
 from holdfast.runtime.session import SparkHost, SparkSettings
 from holdfast.runtime.stop import StopSignal
@@ -49,6 +51,29 @@ def test_an_attempt_for_which_there_is_no_thread_is_told_as_ended_and_holds_up_n
     told = host.heartbeat().attempts
     assert [seen.ended_how for seen in told] == [EndedHow.CANCELED] * 2
     assert "could not start a thread" in told[0].reason
+
+
+def test_what_a_worker_ends_by_itself_is_told_with_the_reason() -> None:
+    clock, begun = VirtualClock(), threading.Event()
+
+    def run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal) -> tuple[EndedHow, str]:
+        begun.set()
+        stop.wake.wait(60)
+        return EndedHow.CANCELED, ""
+
+    settings = WorkerSettings("w1", ("http://m",))
+    host = WorkerHost(settings, run, network=None, clock=clock, threads=RealThreads())  # type: ignore[arg-type]
+    sent_at_ms = int(clock.elapsed_ms())
+    host.obey(Answer(1, sent_at_ms=sent_at_ms, lease_ms=1_000, attempts=(_wanted(),)))
+    assert begun.wait(10)
+    host.wake.clear()
+
+    clock.advance(1_000)
+    assert host.check_lease() == 1
+
+    assert host.wake.wait(10)
+    [told] = host.heartbeat().attempts
+    assert told.reason == "worker w1 had no answer of a leader for a whole lease"
 
 
 def test_code_that_asks_the_process_to_end_ends_its_attempt_with_that_reason(
