@@ -265,12 +265,15 @@ class Commits:
             own = (cleanups.c.job_id == job_id, cleanups.c.generation == generation)
             tx.execute(delete(cleanups).where(*own))
 
-    def postpone_cleanup(self, term: int, job_id: str, generation: int, error: str) -> None:
+    def postpone_cleanup(
+        self, term: int, job_id: str, generation: int, error: str, *, due_at_ms: int
+    ) -> None:
+        """`due_at_ms`: by the clock of who leads now, whoever wrote the instant before."""
         with self._writing("postpone cleanup", term) as tx:
             tx.execute(
                 update(cleanups)
                 .where(cleanups.c.job_id == job_id, cleanups.c.generation == generation)
-                .values(tries=cleanups.c.tries + 1, last_error=storable(error))
+                .values(tries=cleanups.c.tries + 1, last_error=storable(error), due_at_ms=due_at_ms)
             )
 
     def forget_job(self, term: int, job_id: str, generation: int) -> None:

@@ -193,10 +193,11 @@ def test_a_cleanup_that_was_done_does_not_come_back_with_a_late_outcome(led: Sto
 
 def test_a_cleanup_that_failed_says_why_and_how_often(led: Store) -> None:
     end(led, submit(led))
-    led.commits.postpone_cleanup(1, "orders", 1, "no permission")
-    led.commits.postpone_cleanup(1, "orders", 1, "disk is gone")
+    led.commits.postpone_cleanup(1, "orders", 1, "no permission", due_at_ms=70)
+    led.commits.postpone_cleanup(1, "orders", 1, "disk is gone", due_at_ms=80)
 
-    assert [(c.tries, c.last_error) for c in led.reads.cleanups()] == [(2, "disk is gone")]
+    [told] = led.reads.cleanups()
+    assert (told.tries, told.last_error, told.due_at_ms) == (2, "disk is gone", 80)
 
 
 def test_only_an_ended_generation_is_forgotten(led: Store) -> None:

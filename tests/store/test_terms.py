@@ -24,7 +24,7 @@ WRITES: dict[str, Write] = {
     "set goal": lambda c, term: c.set_goal(term, *JOB, Goal.CANCEL, at_ms=1),
     "record outcome": lambda c, term: c.record_outcome(term, *JOB, ENDING),
     "finish cleanup": lambda c, term: c.finish_cleanup(term, "ended", 1),
-    "postpone cleanup": lambda c, term: c.postpone_cleanup(term, "ended", 1, "no"),
+    "postpone cleanup": lambda c, term: c.postpone_cleanup(term, "ended", 1, "no", due_at_ms=1),
     "forget job": lambda c, term: c.forget_job(term, "ended", 1),
     "plan attempt": lambda c, term: c.plan_attempt(
         term, a_key(pipeline_id=2), worker_id="w", alone=False, at_ms=1
