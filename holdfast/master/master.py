@@ -15,6 +15,7 @@ from holdfast.decide.jobs import decide, derive_desired
 from holdfast.decide.leadership import Lead, decide_leadership
 from holdfast.decide.world import Limits, World
 from holdfast.master.act import Acting, act
+from holdfast.master.aside import Aside, Storing
 from holdfast.model.attempts import AttemptKey
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.lease import Lease
@@ -22,6 +23,7 @@ from holdfast.model.wire import heartbeat_to_json, observed_to_json
 from holdfast.model.workers import Answer, Heartbeat, ObservedAttempt, Worker
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import Files
+from holdfast.outside.threads import Threads
 from holdfast.store.connection import Deposed, StoreFailed
 from holdfast.store.reads import Stored
 from holdfast.store.store import Store
@@ -80,7 +82,15 @@ class _Kept:
 class Master:
     """`tick` is called by one thread, `hear` and the rest by any."""
 
-    def __init__(self, settings: MasterSettings, store: Store, files: Files, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: MasterSettings,
+        store: Store,
+        files: Files,
+        clock: Clock,
+        threads: Threads | None = None,
+    ) -> None:
+        """`threads`: for what is done in checkpoint storage; None: the tick does it itself."""
         self.settings = settings
         self.store = store
         self.files = files
@@ -103,6 +113,7 @@ class Master:
         self._kept: _Kept | None = None
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
+        self._aside = None if threads is None else Aside(threads, self.wake.set)
         self.failed: Mapping[Action, str] = {}
         """What the newest tick could not do, and why. It is tried again."""
 
@@ -327,6 +338,9 @@ class Master:
         failed: dict[Action, str] = {}
         in_a_row = 0
         for action in actions:
+            if self._aside is not None and isinstance(action, Storing):
+                self._aside.begin(action, acting)
+                continue
             try:
                 act(action, acting)
                 in_a_row = 0
@@ -337,7 +351,8 @@ class Master:
                 in_a_row += isinstance(error, StoreFailed)
                 if in_a_row == STORE_FAILURES_MAX:
                     break
-        self.failed = failed
+        aside = {} if self._aside is None else self._aside.failed(actions)
+        self.failed = {**failed, **aside}
 
     def _forget_silent(self, now_ms: int) -> None:
         for worker_id, worker in list(self._workers.items()):
