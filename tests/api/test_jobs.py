@@ -259,3 +259,19 @@ def test_jobs_are_listed_page_by_page(sites: Sites) -> None:
         ["job-2", "job-3"],
         ["job-4"],
     ]
+
+
+def test_a_job_is_drawn_with_the_names_that_seatunnel_has(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    [job] = site.get("/running-jobs")
+
+    dag = job["jobDag"]
+    assert [(v["vertexId"], v["type"]) for v in dag["vertexInfoMap"]] == [
+        (1, "source"),
+        (2, "sink"),
+    ]
+    assert dag["pipelineEdges"] == {"1": [{"inputVertexId": 1, "targetVertexId": 2}]}
+    assert dag["envOptions"] == job["envOptions"]
+    assert {"sourceReceivedCount", "sinkWriteCount"} <= job["metrics"].keys()
