@@ -91,7 +91,7 @@ def run_server(data: Path, config: ServerConfig) -> None:
     state = state_url(data, config.state)
     store = open_store(state, now_ms=clock.now_ms())
     settings = MasterSettings(new_id(), url, config.lease_ttl_ms, limits=config.limits)
-    master = Master(settings, store, LocalFiles(data / "checkpoints"), clock)
+    master = Master(settings, store, LocalFiles(data / "checkpoints"), clock, RealThreads())
     with ExitStack() as stack:
         asked = stack.enter_context(_asked_to_end())
         stack.callback(store.close)

@@ -18,7 +18,7 @@ from holdfast.checkpoint.document import DocumentBroken
 from holdfast.master.master import NotLeading
 from holdfast.master.submitting import JobRejected
 from holdfast.model.errors import ConfigError, HoldfastError, Terminal, Transient
-from holdfast.outside.network import NoAnswer
+from holdfast.outside.network import HANDED_OVER, NoAnswer
 from holdfast.store.commits import JobIsThere, NoSuchJob
 from holdfast.store.connection import Deposed
 
@@ -104,8 +104,11 @@ def _answer(serving: Serving, handler: Handler, request: Request, call: Call) ->
 
 
 def _hand_over(serving: Serving, request: Request, call: Call, error: NotLeading) -> Response:
-    """Writes go to the leader; a heartbeat is told where it is, so that the worker goes there itself."""
-    if request.url.path.endswith("/internal/heartbeat") or not error.leader_url:
+    """Writes go to the leader; a heartbeat is told where it is, so that the worker goes there itself. Once only: an
+    address that does not lead to the leader would send a request round in a ring.
+    """
+    is_heartbeat = request.url.path.endswith("/internal/heartbeat")
+    if is_heartbeat or not error.leader_url or HANDED_OVER in request.headers:
         return _error(503, error, leader=error.leader_url)
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     try:

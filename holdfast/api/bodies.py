@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.model.errors import ConfigError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 
 NUMBER_MAX = 1_000_000
+_FLAGS = {"true": True, "false": False, "": False}
 
 
 def read_object(call: Call) -> dict[str, Any]:
@@ -33,6 +35,16 @@ def _read_json(call: Call) -> object:
         return json.loads(call.body or b"{}")
     except ValueError as wrong:
         raise ConfigError(f"Cannot read the request: it is not JSON ({wrong}).") from wrong
+
+
+def read_flag(given: Mapping[str, Any], name: str) -> bool:
+    """Also as text: a word that only looks true would end a job by force."""
+    found = given.get(name)
+    if found is None or isinstance(found, bool):
+        return bool(found)
+    if isinstance(found, str) and found.lower() in _FLAGS:
+        return _FLAGS[found.lower()]
+    raise ConfigError(f"Cannot read {name}={found!r}: expected true or false.")
 
 
 def read_number(call: Call, name: str, default: int) -> int:

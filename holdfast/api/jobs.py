@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.api.bodies import read_number
 from holdfast.api.serving import Serving
@@ -111,12 +111,34 @@ def show_job(look: Look, job: Job) -> JsonObject:
         "envOptions": {"job.mode": submitted.mode.value},
         "createTime": submitted.submitted_at_ms,
         "finishTime": job.ended_at_ms,
+        "finishedTime": job.ended_at_ms,
         "errorMsg": job.reason,
         "savepoint": job.savepoint,
         "isStartWithSavePoint": submitted.restore.get("from") not in ("auto", "none"),
-        "jobDag": {"jobId": job.id, **submitted.graph},
+        "jobDag": _show_graph(job),
         "metrics": _metrics(look.reported.get(key_of(job), {})),
         "pipelines": pipelines,
+    }
+
+
+def _show_graph(job: Job) -> JsonObject:
+    """By numbers, as SeaTunnel draws it, and by locations, as Holdfast names them."""
+    vertices = cast("list[dict[str, Any]]", job.submitted.graph.get("vertices", []))
+    numbers = {vertex["location"]: number for number, vertex in enumerate(vertices, start=1)}
+    edges: dict[str, list[Json]] = {str(id_): [] for id_ in job.submitted.pipeline_ids}
+    for vertex in vertices:
+        from_ = [numbers[location] for location in vertex["inputs"] if location in numbers]
+        own = edges.setdefault(str(vertex["pipelineId"]), [])
+        own += [{"inputVertexId": n, "targetVertexId": numbers[vertex["location"]]} for n in from_]
+    return {
+        "jobId": job.id,
+        "envOptions": {"job.mode": job.submitted.mode.value},
+        "vertexInfoMap": [
+            {"vertexId": numbers[v["location"]], "type": v["role"], "vertexName": v["location"]}
+            for v in vertices
+        ],
+        "pipelineEdges": dict(edges),
+        "vertices": list(vertices),
     }
 
 
@@ -167,6 +189,9 @@ def _metrics(reported: Mapping[int, JsonObject]) -> JsonObject:
         "SinkWriteBytes": totals["sink"][1],
         "SinkCommittedCount": totals["sink"][0],
         "SinkCommittedBytes": totals["sink"][1],
+        # Lists of jobs have these two so.
+        "sourceReceivedCount": totals["source"][0],
+        "sinkWriteCount": totals["sink"][0],
         "vertices": by_vertex,
     }
 

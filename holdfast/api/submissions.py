@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.bodies import read_list, read_object
+from holdfast.api.bodies import read_flag, read_list, read_object
 from holdfast.api.serving import Serving
 from holdfast.checkpoint.chain import Chain, list_pipelines
 from holdfast.checkpoint.savepoint import write_savepoint
@@ -53,7 +53,7 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
         raise ConfigError(
             f"Cannot submit a job of format '{format_}': expected json, hocon or sql."
         )
-    is_savepoint = query.get("isStartWithSavePoint", "").lower() == "true"
+    is_savepoint = read_flag(query, "isStartWithSavePoint")
     if is_savepoint and not query.get("jobId"):
         raise ConfigError(
             "Cannot start with a savepoint: jobId is missing. Name the job to go on with."
@@ -83,19 +83,30 @@ def _submission(query: dict[str, str], text: str, format_: str) -> Submission:
 
 
 def stop_job(serving: Serving, call: Call) -> object:
-    return _stop(serving, read_object(call))
+    job_id, goal = _read_stop(read_object(call))
+    return {"jobId": ask(serving.master, job_id, goal).id}
 
 
 def stop_jobs(serving: Serving, call: Call) -> object:
-    return [_stop(serving, item) for item in read_list(call)]
+    """One that is not there keeps no other from being stopped."""
+    asked, missing = [], []
+    for job_id, goal in [_read_stop(item) for item in read_list(call)]:
+        try:
+            asked.append({"jobId": ask(serving.master, job_id, goal).id})
+        except NoSuchJob:
+            missing.append(job_id)
+    if missing:
+        raise NoSuchJob(
+            f"Cannot stop {', '.join(missing)}: there is none of that id. The other {len(asked)} have been asked."
+        )
+    return asked
 
 
-def _stop(serving: Serving, wanted: dict[str, Any]) -> object:
-    goal = Goal.SAVEPOINT if wanted.get("isStopWithSavePoint") else Goal.CANCEL
-    if wanted.get("force"):
+def _read_stop(wanted: dict[str, Any]) -> tuple[str, Goal]:
+    goal = Goal.SAVEPOINT if read_flag(wanted, "isStopWithSavePoint") else Goal.CANCEL
+    if read_flag(wanted, "force"):
         goal = Goal.FORCE
-    job = ask(serving.master, str(wanted.get("jobId", "")), goal)
-    return {"jobId": job.id}
+    return str(wanted.get("jobId", "")), goal
 
 
 def make_savepoint(serving: Serving, call: Call) -> object:

@@ -21,6 +21,8 @@ SERVER_DEFAULT = "http://127.0.0.1:8080"
 LOOK_EVERY_MS = 500
 LEADERLESS_MS = 8_000
 """So long a command waits for a leader: several times what a takeover lasts."""
+SILENT_MS = 5_000
+"""So long is a master waited for where another can be asked instead: a paused one takes calls and answers none."""
 POLICIES = ("fail", "previous", "fresh", "latest")
 _ENDED = {
     "FINISHED": ExitCode.FINISHED,
@@ -137,6 +139,11 @@ def _wait(args: argparse.Namespace, job_id: str, out: TextIO) -> int:
         except Transient:
             clock.wait(LOOK_EVERY_MS)
             continue
+        if not found.get("jobId"):
+            raise NoSuchJobThere(
+                f"Cannot wait for job {job_id}: the cluster does not know it any more. Its state store was lost, or its"
+                " history has expired; submit it again, and it goes on from its newest checkpoint."
+            )
         status = str(found.get("jobStatus"))
         if status in _ENDED:
             reason = found.get("errorMsg")
@@ -195,11 +202,14 @@ def listed(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def ask(args: argparse.Namespace, method: str, target: str, body: str = "") -> dict[str, Any]:
-    """Of the first master that answers. While none leads it is asked again for a while."""
+    """Of the first master that answers. While none leads it is asked again for a while, counted from when that was
+    told first: to be told may take long where a paused leader was asked.
+    """
     clock = RealClock()
-    until_ms = clock.elapsed_ms() + LEADERLESS_MS
+    until_ms: float | None = None
     while True:
         status, found = _ask_once(args, method, target, body)
+        until_ms = until_ms or clock.elapsed_ms() + LEADERLESS_MS
         if status == 503 and clock.elapsed_ms() < until_ms:
             clock.wait(LOOK_EVERY_MS)
             continue
@@ -217,5 +227,5 @@ def _ask_once(
     *others, last = parse_urls(args.server, "--server")
     for url in others:
         with suppress(NoAnswer):
-            return call_api(method, url, target, body.encode())
+            return call_api(method, url, target, body.encode(), timeout_ms=SILENT_MS)
     return call_api(method, last, target, body.encode())

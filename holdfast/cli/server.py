@@ -15,6 +15,7 @@ LEASE_TTL_MS = 2_000
 LIMITS = Limits()
 TAKEOVER_MS = 1_000
 """What a takeover may last beyond the lease of the leader that is gone."""
+_EVERYWHERE = ("0.0.0.0", "::", "")
 
 
 def add_parser(commands: Any) -> None:
@@ -99,6 +100,11 @@ def run_server_command(args: argparse.Namespace, out: TextIO) -> int:
             f"Cannot run with --worker-lease-ms {args.worker_lease_ms}: workers would give up before another master"
             f" leads. Expected at least --lease-ms and {TAKEOVER_MS} more: {args.lease_ms + TAKEOVER_MS}."
         )
+    if args.advertise is None and args.host in _EVERYWHERE and _is_shared(args.state):
+        raise ConfigError(
+            f"Cannot run one of several masters at {args.host}: others cannot reach it by that. Name the url under"
+            " which they do by --advertise."
+        )
     run_server(
         args.data,
         ServerConfig(
@@ -118,6 +124,10 @@ def run_server_command(args: argparse.Namespace, out: TextIO) -> int:
         ),
     )
     return 0
+
+
+def _is_shared(state: str | None) -> bool:
+    return state is not None and not state.startswith("sqlite:")
 
 
 def _context_path(given: str) -> str:

@@ -73,6 +73,8 @@ class CleanUp:
 
     job_id: str
     generation: int
+    tries: int = 0
+    """That have failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,10 +194,15 @@ def _decide_savepoint(world: World, job: Job, verdicts: Mapping[int, Verdict]) -
 def _decide_cleanups(world: World, now_ms: int) -> Iterator[Action]:
     """One that cannot be done waits longer each time and stands in nobody's way."""
     for cleanup in sorted(world.cleanups, key=lambda c: (c.job_id, c.generation)):
-        wait_ms = min(cleanup.tries, CLEANUP_WAITS_MAX) * CLEANUP_BACKOFF_MS
-        ahead_ms = cleanup.due_at_ms + wait_ms - now_ms
-        if ahead_ms <= 0 or ahead_ms > world.limits.cleanup_delay_ms + wait_ms:
-            yield CleanUp(cleanup.job_id, cleanup.generation)
+        longest_ms = world.limits.cleanup_delay_ms + cleanup_wait_ms(cleanup.tries)
+        ahead_ms = cleanup.due_at_ms - now_ms
+        if ahead_ms <= 0 or ahead_ms > longest_ms:
+            yield CleanUp(cleanup.job_id, cleanup.generation, cleanup.tries)
+
+
+def cleanup_wait_ms(tries: int) -> int:
+    """After so many that failed."""
+    return min(tries, CLEANUP_WAITS_MAX) * CLEANUP_BACKOFF_MS
 
 
 def derive_desired(world: World, worker_id: str, now_ms: int) -> tuple[DesiredAttempt, ...]:

@@ -88,7 +88,8 @@ def _derive_pipeline(
         return PipelineStatus.CANCELED, ""
     if not verdict.is_due(now_ms):
         wait = (verdict.due_at_ms - now_ms) / 1000
-        reason = f"{attempts[-1].reason}; the next attempt begins in {wait:.0f} s"
+        why = attempts[-1].reason or "interrupted"
+        reason = f"{why}; the next attempt begins in {wait:.0f} s"
         return PipelineStatus.RESTARTING, reason
     return PipelineStatus.PENDING, ""
 

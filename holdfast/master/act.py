@@ -19,6 +19,7 @@ from holdfast.decide.actions import (
     StartAttempt,
     WriteSavepoint,
 )
+from holdfast.decide.jobs import cleanup_wait_ms
 from holdfast.decide.world import Limits, waited_ms
 from holdfast.master.cleaning import clean_up_storage
 from holdfast.model.errors import HoldfastError
@@ -136,6 +137,12 @@ def clean_up(action: CleanUp, given: Acting) -> None:
         if job is not None:
             clean_up_storage(job, given.files)
     except HoldfastError as error:
-        given.commits.postpone_cleanup(given.term, action.job_id, action.generation, str(error))
+        given.commits.postpone_cleanup(
+            given.term,
+            action.job_id,
+            action.generation,
+            str(error),
+            due_at_ms=given.now_ms + cleanup_wait_ms(action.tries + 1),
+        )
         return
     given.commits.finish_cleanup(given.term, action.job_id, action.generation)

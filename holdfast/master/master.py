@@ -15,6 +15,7 @@ from holdfast.decide.jobs import decide, derive_desired
 from holdfast.decide.leadership import Lead, decide_leadership
 from holdfast.decide.world import Limits, World
 from holdfast.master.act import Acting, act
+from holdfast.master.aside import Aside, Storing
 from holdfast.model.attempts import AttemptKey
 from holdfast.model.errors import HoldfastError, Terminal
 from holdfast.model.lease import Lease
@@ -22,6 +23,7 @@ from holdfast.model.wire import heartbeat_to_json, observed_to_json
 from holdfast.model.workers import Answer, Heartbeat, ObservedAttempt, Worker
 from holdfast.outside.clock import Clock
 from holdfast.outside.files import Files
+from holdfast.outside.threads import Threads
 from holdfast.store.connection import Deposed, StoreFailed
 from holdfast.store.reads import Stored
 from holdfast.store.store import Store
@@ -80,7 +82,15 @@ class _Kept:
 class Master:
     """`tick` is called by one thread, `hear` and the rest by any."""
 
-    def __init__(self, settings: MasterSettings, store: Store, files: Files, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: MasterSettings,
+        store: Store,
+        files: Files,
+        clock: Clock,
+        threads: Threads | None = None,
+    ) -> None:
+        """`threads`: for what is done in checkpoint storage; None: the tick does it itself."""
         self.settings = settings
         self.store = store
         self.files = files
@@ -90,6 +100,10 @@ class Master:
         self._begun_term = 0
         self._leading_since_ms = 0
         self._renewed_at_ms = 0
+        self._newest_term = 0
+        """That a worker told of. Newer than the one this master leads with, it is of a store that was lost or set back
+        since, and workers would refuse what they are told for ever.
+        """
         self._anchor: tuple[int, float] | None = None
         """The wall clock and the one that never steps, when this master began to lead."""
         self._workers: dict[str, Worker] = {}
@@ -99,6 +113,7 @@ class Master:
         self._kept: _Kept | None = None
         self.wake = threading.Event()
         """Set when there may be something to do before the next tick is due."""
+        self._aside = None if threads is None else Aside(threads, self.wake.set)
         self.failed: Mapping[Action, str] = {}
         """What the newest tick could not do, and why. It is tried again."""
 
@@ -120,6 +135,12 @@ class Master:
         if lease is None or self.clock.now_ms() >= lease.expires_at_ms:
             return None
         return lease.term
+
+    @property
+    def is_new(self) -> bool:
+        """It leads for less than a worker's lease: there may be workers that it has not heard yet."""
+        led_ms = self.now_ms() - self._leading_since_ms
+        return led_ms < self.settings.limits.worker_lease_ms
 
     def leading_term(self) -> int:
         """Raises NotLeading."""
@@ -144,7 +165,8 @@ class Master:
     def _lead(self) -> None:
         now_ms = self.clock.now_ms()
         ttl_ms = self.settings.lease_ttl_ms
-        if self.term is not None and now_ms - self._renewed_at_ms < ttl_ms // 4:
+        is_outrun = self._newest_term > (self.term or 0)
+        if self.term is not None and now_ms - self._renewed_at_ms < ttl_ms // 4 and not is_outrun:
             return
         found = self.store.reads.lease()
         expires_at_ms = now_ms + ttl_ms
@@ -152,11 +174,10 @@ class Master:
             case Lead.FOLLOW:
                 self._lease = None
                 self._anchor = None
-            case Lead.RENEW:
-                assert found is not None
+            case Lead.RENEW if found is not None and found.term >= self._newest_term:
                 self.store.commits.renew_lease(found.term, expires_at_ms=expires_at_ms)
                 self._lead_by(replace(found, expires_at_ms=expires_at_ms), now_ms)
-            case Lead.TAKE:
+            case Lead.RENEW | Lead.TAKE:
                 self._take(0 if found is None else found.term, expires_at_ms, now_ms)
 
     def _take(self, seen_term: int, expires_at_ms: int, now_ms: int) -> None:
@@ -165,6 +186,7 @@ class Master:
             holder=self.settings.me,
             url=self.settings.url,
             expires_at_ms=expires_at_ms,
+            above=self._newest_term,
         )
         if taken is None:
             self._lease = None
@@ -197,7 +219,9 @@ class Master:
     def hear(self, heartbeat: Heartbeat) -> Answer:
         """What a worker reports, and what it shall do. Raises NotLeading."""
         with self._lock:
-            self.leading_term()
+            if heartbeat.term > self.leading_term():
+                self._newest_term = max(self._newest_term, heartbeat.term)
+                self.wake.set()
             now_ms = self.now_ms()
             known = self._workers.get(heartbeat.worker_id)
             if known is None or heartbeat.sent_at_ms >= known.heartbeat.sent_at_ms:
@@ -314,6 +338,9 @@ class Master:
         failed: dict[Action, str] = {}
         in_a_row = 0
         for action in actions:
+            if self._aside is not None and isinstance(action, Storing):
+                self._aside.begin(action, acting)
+                continue
             try:
                 act(action, acting)
                 in_a_row = 0
@@ -324,7 +351,8 @@ class Master:
                 in_a_row += isinstance(error, StoreFailed)
                 if in_a_row == STORE_FAILURES_MAX:
                     break
-        self.failed = failed
+        aside = {} if self._aside is None else self._aside.failed(actions)
+        self.failed = {**failed, **aside}
 
     def _forget_silent(self, now_ms: int) -> None:
         for worker_id, worker in list(self._workers.items()):

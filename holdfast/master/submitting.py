@@ -11,7 +11,7 @@ from holdfast.decide.placement import NoRoom
 from holdfast.decide.restore import RestoreMode, read_restore
 from holdfast.master.looking import ask_for_room
 from holdfast.master.master import Master
-from holdfast.model.errors import ConfigError, Terminal
+from holdfast.model.errors import ConfigError, Terminal, Transient
 from holdfast.model.jobs import Env, Goal, Job, JobMode, JobSpec, ScheduleStrategy, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.outside.ids import new_id
@@ -25,6 +25,12 @@ class JobRejected(Terminal):
     """There is no room, and the strategy is not to wait."""
 
     code = "job-rejected"
+
+
+class RoomUnknown(Transient):
+    """The leader is new, and not all workers have reported to it."""
+
+    code = "room-unknown"
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,11 @@ def submit(
     strategy: ScheduleStrategy,
     parse: Parse = parse_job,
 ) -> Job:
-    """Raises ConfigError with every problem, JobIsThere, JobRejected, NotLeading."""
+    """Raises ConfigError with every problem, JobIsThere, JobRejected, RoomUnknown, NotLeading."""
     term = master.leading_term()
     spec = _parse(given, catalog, parse)
     job = describe(given, spec, now_ms=master.now_ms())
-    if strategy is ScheduleStrategy.REJECT:
+    if strategy is ScheduleStrategy.REJECT and not _is_answered_by_store(master, job):
         _refuse_without_room(master, job)
     is_restore = read_restore(job.restore).mode is not RestoreMode.NONE
     stored = master.store.commits.submit_job(term, job, is_restore=is_restore)
@@ -106,9 +112,11 @@ def describe(given: Submission, spec: JobSpec, *, now_ms: int) -> SubmittedJob:
 
 
 def _derive_id(given: Submission, spec: JobSpec) -> str:
-    if given.file is None:
+    """From what comes again with the same request: its file, else the name of its submission."""
+    came_by = given.file or given.submission
+    if came_by is None:
         return new_id()
-    return derive_job_id(Path(given.file), given.name or spec.env.job_name)
+    return derive_job_id(Path(came_by), given.name or spec.env.job_name)
 
 
 def _read_tags(env: Env) -> Mapping[str, str]:
@@ -152,9 +160,22 @@ def _graph(spec: JobSpec) -> JsonObject:
     }
 
 
+def _is_answered_by_store(master: Master, submitted: SubmittedJob) -> bool:
+    """What was handed in before needs no room, and of what lives the store says so."""
+    newest = master.store.reads.job(submitted.job_id)
+    if newest is not None and newest.outcome is None:
+        return True
+    return master.store.reads.is_submitted(submitted.job_id, submitted.submission)
+
+
 def _refuse_without_room(master: Master, submitted: SubmittedJob) -> None:
     placed = ask_for_room(master, Job(submitted))
     if isinstance(placed, NoRoom) and not placed.passes:
+        if master.is_new:
+            raise RoomUnknown(
+                f"Cannot tell whether there is room for job {submitted.job_id}: this master has just begun to lead and"
+                f" waits for workers to report; until now {placed.reason}. Ask again."
+            )
         raise JobRejected(
             f"Cannot submit job {submitted.job_id}: {placed.reason}. Add room, or set job-schedule-strategy"
             " to WAIT."

@@ -12,6 +12,8 @@ TIMEOUT_MS = 1_000
 """Of a heartbeat: well below a worker's lease, so that another master can still be asked."""
 HAND_OVER_TIMEOUT_MS = 10_000
 CLIENT_TIMEOUT_MS = 30_000
+HANDED_OVER = "X-Holdfast-Handed-Over"
+"""The header of what another master has handed over."""
 
 
 class NoAnswer(Transient):
@@ -61,7 +63,7 @@ def forward(url: str, target: str, body: bytes, content_type: str) -> tuple[int,
 
     base = urllib3.util.parse_url(url)
     whole = f"{base.scheme}://{base.netloc}{target}"
-    headers = {"Content-Type": content_type or "application/json"}
+    headers = {"Content-Type": content_type or "application/json", HANDED_OVER: "1"}
     try:
         answer = urllib3.request(
             "POST",

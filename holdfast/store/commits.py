@@ -32,6 +32,7 @@ from holdfast.model.jobs import Ending, Goal, Job, SubmittedJob
 from holdfast.model.json import JsonObject
 from holdfast.model.lease import Lease
 from holdfast.store.connection import CrashPoint, Deposed, writing
+from holdfast.store.reads import SAME_SUBMISSION
 from holdfast.store.rows import job_from_row, storable, submitted_to_text, to_text
 from holdfast.store.schema import attempts, cleanups, events, jobs, leader, metrics, workers
 
@@ -139,10 +140,10 @@ class Commits:
     # -------------------------------------------------------------------------------------------- leading
 
     def take_lease(
-        self, *, seen_term: int, holder: str, url: str, expires_at_ms: int
+        self, *, seen_term: int, holder: str, url: str, expires_at_ms: int, above: int = 0
     ) -> Lease | None:
-        """Lead with the next term, unless another took it since `seen_term` was read."""
-        lease = Lease(seen_term + 1, holder, url, expires_at_ms)
+        """Lead with the next term, and one above `above`, unless another took it since `seen_term` was read."""
+        lease = Lease(max(seen_term, above) + 1, holder, url, expires_at_ms)
         values = {"term": lease.term, "holder": holder, "url": url, "expires_at_ms": expires_at_ms}
         with self._writing("take lease", None) as tx:
             if seen_term == 0:
@@ -171,11 +172,13 @@ class Commits:
     # -------------------------------------------------------------------------------------------- jobs
 
     def submit_job(self, term: int, job: SubmittedJob, *, is_restore: bool) -> Job:
-        """The next generation of a job id. The same submission again is the same job, so a caller may retry."""
+        """The next generation of a job id. The same submission again is the same generation, however late it comes."""
         with self._writing("submit job", term) as tx:
+            asked = {"job_id": job.job_id, "submission": job.submission}
+            same = tx.execute(SAME_SUBMISSION, asked).first()
+            if same is not None:
+                return job_from_row(same)
             newest = tx.execute(_NEWEST_JOB, {"job_id": job.job_id}).first()
-            if newest is not None and newest.submission == job.submission:
-                return job_from_row(newest)
             if newest is not None:
                 self._refuse_if_there(tx, job_from_row(newest), is_restore=is_restore)
             generation = 1 if newest is None else newest.generation + 1
@@ -262,12 +265,15 @@ class Commits:
             own = (cleanups.c.job_id == job_id, cleanups.c.generation == generation)
             tx.execute(delete(cleanups).where(*own))
 
-    def postpone_cleanup(self, term: int, job_id: str, generation: int, error: str) -> None:
+    def postpone_cleanup(
+        self, term: int, job_id: str, generation: int, error: str, *, due_at_ms: int
+    ) -> None:
+        """`due_at_ms`: by the clock of who leads now, whoever wrote the instant before."""
         with self._writing("postpone cleanup", term) as tx:
             tx.execute(
                 update(cleanups)
                 .where(cleanups.c.job_id == job_id, cleanups.c.generation == generation)
-                .values(tries=cleanups.c.tries + 1, last_error=storable(error))
+                .values(tries=cleanups.c.tries + 1, last_error=storable(error), due_at_ms=due_at_ms)
             )
 
     def forget_job(self, term: int, job_id: str, generation: int) -> None:

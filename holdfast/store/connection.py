@@ -47,9 +47,10 @@ class Deposed(Terminal):
 
 
 # A master that sleeps inside a transaction would hold the leader's row for as long as it sleeps: its session is ended,
-# so that another can lead.
+# so that another can lead. And what has been answered must be there when the server comes back, however it is set up.
 _POSTGRES_OPTIONS = (
     "-c statement_timeout=10000 -c lock_timeout=5000 -c idle_in_transaction_session_timeout=3000"
+    " -c synchronous_commit=on"
 )
 
 

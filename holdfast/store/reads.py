@@ -63,6 +63,9 @@ _NEWEST_JOB = (
     .order_by(jobs.c.generation.desc())
     .limit(1)
 )
+SAME_SUBMISSION = select(jobs).where(
+    jobs.c.job_id == bindparam("job_id"), jobs.c.submission == bindparam("submission")
+)
 _ATTEMPTS = (
     select(attempts)
     .where(
@@ -159,6 +162,12 @@ class Reads:
         with reading(self._engine) as tx:
             row = tx.execute(_NEWEST_JOB, {"job_id": job_id}).first()
             return None if row is None else job_from_row(row)
+
+    def is_submitted(self, job_id: str, submission: str) -> bool:
+        """Whether any generation came by this submission."""
+        of_job = {"job_id": job_id, "submission": submission}
+        with reading(self._engine) as tx:
+            return tx.execute(SAME_SUBMISSION, of_job).first() is not None
 
     def job_generation(self, job_id: str, generation: int) -> Job | None:
         query = select(jobs).where(jobs.c.job_id == job_id, jobs.c.generation == generation)

@@ -47,6 +47,8 @@ class _Hosted(Watch):
     def __init__(self, key: AttemptKey, changed: Callable[[], None], threads: Threads) -> None:
         self.stop = StopSignal(threads)
         self.seen = ObservedAttempt(key)
+        self.ended_by_us = ""
+        """Why, where it was this worker that asked it to end."""
         self._changed = changed
 
     def restored(self, report: RestoreReport) -> None:
@@ -200,9 +202,13 @@ class WorkerHost:
     def _start(self, attempt: DesiredAttempt, hosted: _Hosted) -> None:
         def run() -> None:
             how, reason = self._run_attempt(attempt, hosted, hosted.stop)
-            hosted.ended(how, reason)
+            hosted.ended(how, reason or (hosted.ended_by_us if how is EndedHow.CANCELED else ""))
 
-        self._threads.start(f"attempt {attempt.key}", run)
+        try:
+            self._threads.start(f"attempt {attempt.key}", run)
+        except RuntimeError as error:
+            # None can be had at this moment. It is no fault of the pipeline, and the others here go on.
+            hosted.ended(EndedHow.CANCELED, f"its worker could not start a thread for it ({error})")
 
     # ------------------------------------------------------------------------------------------ the lease
 
@@ -219,6 +225,9 @@ class WorkerHost:
                 if hosted.seen.ended_how is None and hosted.stop.level is not StopLevel.NOW
             ]
             for hosted in running:
+                hosted.ended_by_us = (
+                    f"worker {self._settings.me} had no answer of a leader for a whole lease"
+                )
                 hosted.stop.ask(StopLevel.NOW)
             return len(running)
 
@@ -248,4 +257,5 @@ class WorkerHost:
     def cancel_all(self) -> None:
         with self._lock:
             for hosted in self._hosted.values():
+                hosted.ended_by_us = f"worker {self._settings.me} ended"
                 hosted.stop.ask(StopLevel.NOW)

@@ -31,6 +31,8 @@ from holdfast.worker.host import RunAttempt
 Log = Callable[[str], None]
 NOTHING_READ = "it had finished before: nothing was read. To run it from the start: --restore none"
 
+CODE_EXITS = "code of the job asked the whole process to end, as sys.exit does: let it raise an error instead"
+
 
 @dataclass(frozen=True)
 class HostOutside:
@@ -50,6 +52,9 @@ def attempt_runner(outside: HostOutside) -> RunAttempt:
         outside.log(f"Attempt {wanted.key} begins.")
         try:
             ended = _run(wanted, watch, stop, outside)
+        except SystemExit as error:
+            # A thread that ends by it does so without a word.
+            how, reason = EndedHow.FAILED_FOR_GOOD, f"{CODE_EXITS} (exit code {error.code})"
         except Exception as error:  # noqa: BLE001 - the attempt's outermost line: reported, never lost
             how, reason = judge_end(error)
         else:

@@ -132,6 +132,21 @@ def test_writes_to_a_stand_by_are_done_by_the_leader(sites: Sites) -> None:
     assert stand_by.get("/overview")["leader"] == leader.url
 
 
+def test_a_leader_whose_address_leads_elsewhere_sends_no_request_round_in_a_ring(
+    sites: Sites,
+) -> None:
+    leader, stand_by = sites.add(), sites.add()
+    taken = leader.master.store.commits.take_lease(
+        seen_term=1, holder="other", url=stand_by.url, expires_at_ms=2**53
+    )
+    assert taken is not None
+
+    status, found = stand_by.ask("POST", "/stop-job", '{"jobId": "orders"}')
+
+    assert (status, found["code"]) == (503, "not-leading")
+    assert stand_by.url in found["message"]
+
+
 def test_while_nobody_leads_writes_are_refused_for_now(sites: Sites) -> None:
     site = sites.add()
     site.master.step_down()

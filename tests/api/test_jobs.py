@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from holdfast.checkpoint.chain import Chain
+from holdfast.decide.world import Limits
 from holdfast.model.jobs import ScheduleStrategy
 from holdfast.outside.clock import RealClock
 from holdfast.testing.builders import a_heartbeat, an_observed
 from holdfast.testing.crashes import VirtualClock
 from tests.api.conftest import JOB, Sites
 from tests.checkpoint.links import a_checkpoint
+
+WORKER_LEASE_MS = Limits().worker_lease_ms
 
 
 def test_a_job_for_which_there_is_no_room_waits_and_says_why(sites: Sites) -> None:
@@ -34,12 +37,26 @@ def test_a_job_for_which_there_is_no_room_waits_and_says_why(sites: Sites) -> No
 
 
 def test_where_the_strategy_is_reject_it_is_refused(sites: Sites) -> None:
-    site = sites.add(strategy=ScheduleStrategy.REJECT)
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+    clock.advance(WORKER_LEASE_MS)
 
     status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
 
     assert (status, found["code"]) == (409, "job-rejected")
     assert "no worker is there" in found["message"]
+
+
+def test_a_leader_that_has_not_heard_all_workers_yet_rejects_nothing(sites: Sites) -> None:
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
+    assert (status, found["code"]) == (503, "room-unknown")
+    clock.advance(WORKER_LEASE_MS - 1)
+    site.master.hear(a_heartbeat("w1"))
+
+    assert site.submit("orders")["generation"] == 1
 
 
 def test_a_reason_that_passes_by_itself_refuses_nothing(sites: Sites) -> None:
@@ -78,6 +95,22 @@ def test_the_same_submission_again_is_the_same_job(sites: Sites) -> None:
     assert (status, found["code"]) == (409, "job-is-there")
 
 
+def test_what_was_submitted_is_answered_as_such_though_there_is_no_room(sites: Sites) -> None:
+    clock = VirtualClock()
+    site = sites.add(clock, strategy=ScheduleStrategy.REJECT)
+    clock.advance(WORKER_LEASE_MS)
+    worker = sites.add_worker(slots=1)
+    first = site.submit("orders", query="&submission=s1")
+    site.master.tick()
+    worker.beat()
+
+    assert site.submit("orders", query="&submission=s1") == first
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="orders", env=""))
+    assert (status, found["code"]) == (409, "job-is-there")
+    status, found = site.ask("POST", "/submit-job?format=hocon", JOB.format(id="other", env=""))
+    assert (status, found["code"]) == (409, "job-rejected")
+
+
 def test_a_tombstone_is_submitted_again_only_as_a_restore(sites: Sites) -> None:
     clock = VirtualClock()
     site = sites.add(clock)
@@ -96,6 +129,25 @@ def test_a_tombstone_is_submitted_again_only_as_a_restore(sites: Sites) -> None:
     clock.advance(61_000)
     site.master.tick()
     assert site.submit("orders", query="&restore=none")["generation"] == 3
+
+
+def test_a_flag_is_read_as_text_too(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    site.post("/stop-job", '{"jobId": "orders", "isStopWithSavePoint": "true", "force": "false"}')
+
+    assert site.get("/job-info/orders")["jobStatus"] == "DOING_SAVEPOINT"
+
+
+def test_one_job_that_is_not_there_keeps_no_other_from_being_stopped(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    status, found = site.ask("POST", "/stop-jobs", '[{"jobId": "nobody"}, {"jobId": "orders"}]')
+
+    assert (status, "nobody" in found["message"]) == (404, True)
+    assert site.get("/job-info/orders")["jobStatus"] == "CANCELING"
 
 
 def test_an_ended_job_is_forgotten_when_its_time_is_over(sites: Sites) -> None:
@@ -133,6 +185,8 @@ def test_an_ended_job_is_forgotten_when_its_time_is_over(sites: Sites) -> None:
         ("/stop-job", "not json", 400, None),
         ("/stop-job", "[]", 400, None),
         ("/stop-job", '{"jobId": "nobody"}', 404, "no-such-job"),
+        ("/stop-job", '{"jobId": "nobody", "force": "perhaps"}', 400, None),
+        ("/stop-jobs", '[{"jobId": "nobody"}]', 404, "no-such-job"),
         ("/savepoint-job", '{"jobId": "nobody"}', 404, "no-such-job"),
         ("/savepoint-job", '{"jobId": "../x"}', 400, None),
         ("/update-tags", '{"a": "b"}', 400, None),
@@ -205,3 +259,19 @@ def test_jobs_are_listed_page_by_page(sites: Sites) -> None:
         ["job-2", "job-3"],
         ["job-4"],
     ]
+
+
+def test_a_job_is_drawn_with_the_names_that_seatunnel_has(sites: Sites) -> None:
+    site = sites.add()
+    site.submit("orders")
+
+    [job] = site.get("/running-jobs")
+
+    dag = job["jobDag"]
+    assert [(v["vertexId"], v["type"]) for v in dag["vertexInfoMap"]] == [
+        (1, "source"),
+        (2, "sink"),
+    ]
+    assert dag["pipelineEdges"] == {"1": [{"inputVertexId": 1, "targetVertexId": 2}]}
+    assert dag["envOptions"] == job["envOptions"]
+    assert {"sourceReceivedCount", "sinkWriteCount"} <= job["metrics"].keys()

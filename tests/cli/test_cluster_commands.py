@@ -158,6 +158,7 @@ def test_what_is_asked_wrongly_is_told_with_a_code(
         (("server", "--tag", "zone"), 3, "expected NAME=VALUE"),
         (("server", "--worker-lease-ms", "2000"), 3, "workers would give up before"),
         (("server", "--state", "mongodb://here"), 3, "Cannot open a state store of kind 'mongodb'"),
+        (("server", "--host", "0.0.0.0", "--state", "postgresql://h/d"), 3, "by --advertise"),
         (("worker", "--masters", "somewhere:8080"), 3, "expected http://host:port"),
         (("worker",), 2, "--masters"),
         (("jobs", "--server", "ftp://here"), 3, "expected http://host:port"),

@@ -14,7 +14,7 @@ from holdfast.decide.actions import (
     StartAttempt,
     WriteSavepoint,
 )
-from holdfast.decide.jobs import CLEANUP_BACKOFF_MS, decide, derive_desired
+from holdfast.decide.jobs import CLEANUP_BACKOFF_MS, cleanup_wait_ms, decide, derive_desired
 from holdfast.decide.world import Cleanup, Limits
 from holdfast.model.attempts import Attempt, EndedHow
 from holdfast.model.jobs import Goal, Job, Outcome, StallPolicy
@@ -317,12 +317,13 @@ def test_a_savepoint_of_a_failed_job_keeps_its_tips_and_says_so() -> None:
 
 def test_cleanups_are_carried_out_when_due_and_later_and_later_when_they_cannot_be() -> None:
     first = Cleanup("a", 1, due_at_ms=100)
-    tried = Cleanup("b", 1, due_at_ms=100, tries=2)
+    tried = Cleanup("b", 1, due_at_ms=100 + cleanup_wait_ms(2), tries=2)
     world = a_world(cleanups=[tried, first])
 
     assert decide(world, 99) == []
     assert decide(world, 100) == [CleanUp("a", 1)]
-    assert decide(world, 100 + 2 * CLEANUP_BACKOFF_MS) == [CleanUp("a", 1), CleanUp("b", 1)]
+    assert decide(world, 100 + 2 * CLEANUP_BACKOFF_MS) == [CleanUp("a", 1), CleanUp("b", 1, 2)]
+    assert cleanup_wait_ms(2) == 2 * CLEANUP_BACKOFF_MS
 
 
 def test_a_cleanup_that_a_wrong_clock_has_put_off_is_carried_out() -> None:

@@ -66,6 +66,21 @@ def test_a_leader_whose_take_had_no_answer_gives_everyone_time_to_report(tmp_pat
     assert second.store.reads.attempts("orders", 1)[0].ended_how is not None, "its time is over"
 
 
+def test_who_leads_by_a_store_that_was_lost_takes_a_term_that_workers_obey(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    master = a_master(tmp_path, "first", clock)
+    master.tick()
+
+    master.hear(a_heartbeat("w1", term=7))
+    master.tick()
+
+    assert master.term == 8
+    assert master.hear(a_heartbeat("w1", term=7, sent_at_ms=1)).term == 8
+    clock.advance(LEASE_MS // 2)
+    master.tick()
+    assert master.term == 8
+
+
 def test_what_nobody_changed_is_not_read_again_and_what_was_changed_is_seen_at_once(
     tmp_path: Path,
 ) -> None:

@@ -30,5 +30,12 @@ def test_an_id_that_was_given_comes_first_then_that_of_the_job_file() -> None:
     assert _id_of(Submission("", file="/jobs/orders.conf"), "its-own") == "its-own"
 
 
+def test_the_same_submission_without_an_id_is_the_same_job() -> None:
+    given = Submission("", submission="s1")
+
+    assert _id_of(given) == _id_of(given)
+    assert _id_of(given) != _id_of(Submission("", submission="s2"))
+
+
 def test_what_comes_from_no_file_and_names_no_id_is_a_job_of_its_own() -> None:
     assert _id_of(Submission("")) != _id_of(Submission(""))

@@ -260,7 +260,7 @@ def test_a_job_that_has_no_room_for_all_its_pipelines_takes_none(scene: MakeScen
     """F013: where jobs are rejected for lack of room; where they wait, what has no slot is PENDING and says so."""
     jobs = {"three": batch(60, "a", "b", "c", pipelines=3), "two": batch(4, "a", "b", pipelines=2)}
     play = scene(jobs, slots=2)
-    play.run_for(1_000)
+    play.run_for(8_000)
     with pytest.raises(JobRejected, match="it has 3 pipelines, and 2 of 2 slots are free"):
         play.submit("three", strategy=ScheduleStrategy.REJECT)
     play.submit("two", strategy=ScheduleStrategy.REJECT)

@@ -106,6 +106,13 @@ def test_the_same_submission_is_the_same_job_after_its_end(led: Store) -> None:
     assert submit(led).outcome is Outcome.FINISHED
 
 
+def test_a_submission_that_comes_late_again_is_still_its_own_generation(led: Store) -> None:
+    end(led, submit(led))
+    end(led, submit(led, submission="second", is_restore=True))
+
+    assert submit(led, is_restore=True).generation == 1
+
+
 def test_a_live_job_is_not_submitted_over(led: Store) -> None:
     submit(led)
 
@@ -186,10 +193,11 @@ def test_a_cleanup_that_was_done_does_not_come_back_with_a_late_outcome(led: Sto
 
 def test_a_cleanup_that_failed_says_why_and_how_often(led: Store) -> None:
     end(led, submit(led))
-    led.commits.postpone_cleanup(1, "orders", 1, "no permission")
-    led.commits.postpone_cleanup(1, "orders", 1, "disk is gone")
+    led.commits.postpone_cleanup(1, "orders", 1, "no permission", due_at_ms=70)
+    led.commits.postpone_cleanup(1, "orders", 1, "disk is gone", due_at_ms=80)
 
-    assert [(c.tries, c.last_error) for c in led.reads.cleanups()] == [(2, "disk is gone")]
+    [told] = led.reads.cleanups()
+    assert (told.tries, told.last_error, told.due_at_ms) == (2, "disk is gone", 80)
 
 
 def test_only_an_ended_generation_is_forgotten(led: Store) -> None:

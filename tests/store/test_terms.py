@@ -14,6 +14,7 @@ from holdfast.store.connection import Deposed, StoreFailed, open_engine
 from holdfast.store.store import Store, open_store
 from holdfast.testing.builders import a_key, a_submitted_job
 from holdfast.testing.crashes import CrashAt, Crashed
+from holdfast.testing.servers import Database
 
 JOB = ("orders", 1)
 Write = Callable[[Commits, int], object]
@@ -24,7 +25,7 @@ WRITES: dict[str, Write] = {
     "set goal": lambda c, term: c.set_goal(term, *JOB, Goal.CANCEL, at_ms=1),
     "record outcome": lambda c, term: c.record_outcome(term, *JOB, ENDING),
     "finish cleanup": lambda c, term: c.finish_cleanup(term, "ended", 1),
-    "postpone cleanup": lambda c, term: c.postpone_cleanup(term, "ended", 1, "no"),
+    "postpone cleanup": lambda c, term: c.postpone_cleanup(term, "ended", 1, "no", due_at_ms=1),
     "forget job": lambda c, term: c.forget_job(term, "ended", 1),
     "plan attempt": lambda c, term: c.plan_attempt(
         term, a_key(pipeline_id=2), worker_id="w", alone=False, at_ms=1
@@ -199,3 +200,16 @@ def test_a_master_that_sleeps_inside_a_transaction_does_not_keep_others_from_lea
 def test_a_store_that_cannot_be_reached_is_an_error_that_may_pass() -> None:
     with pytest.raises(StoreFailed, match="Cannot open the state store"):
         open_store("postgresql://nobody:secret@127.0.0.1:1/none", now_ms=0)
+
+
+@pytest.mark.servers
+def test_what_was_answered_is_on_disk_however_the_server_is_set_up(
+    postgres_database: Database,
+) -> None:
+    """The server of the tests commits asynchronously: killed, it would forget a job that was just submitted."""
+    engine = open_engine(postgres_database.dsn())
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SHOW synchronous_commit").scalar()
+    engine.dispose()
+
+    assert found == "on"

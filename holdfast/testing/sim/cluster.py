@@ -139,7 +139,7 @@ class Cluster:
         settings = MasterSettings(me, url=name, write_behind_ms=WRITE_BEHIND_MS, limits=self.limits)
         files = self._files(process)
         files.on_remove = self.seen.cleaned
-        master = Master(settings, store, files, clock)
+        master = Master(settings, store, files, clock, SimThreads(self.engine, process))
         lock = SimLock(self.engine)
         master._lock = lock  # type: ignore[assignment]
         self.masters[name] = MasterProcess(process, master, lock)
