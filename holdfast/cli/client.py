@@ -67,6 +67,11 @@ def add_parser(commands: Any) -> None:
     )
     submit.add_argument("--on-missing", choices=POLICIES, help="when a kept position is gone")
     submit.add_argument("--on-incompatible", choices=POLICIES, help="when the job has changed")
+    submit.add_argument(
+        "--submission",
+        metavar="NAME",
+        help="names this request: the same again is the same job, for schedulers that repeat what got no answer",
+    )
     submit.add_argument("--wait", action="store_true", help="wait for its end; exit code as of run")
     submit.set_defaults(run=submit_job)
     stop = commands.add_parser("stop", help="end a job of a cluster")
@@ -115,7 +120,7 @@ def submit_job(args: argparse.Namespace, out: TextIO) -> int:
     query = {
         "format": {"json": "json", "sql": "sql"}.get(path.suffix.removeprefix("."), "hocon"),
         # The same submission again is no second one: a lost answer can be asked for again.
-        "submission": new_id(),
+        "submission": args.submission or new_id(),
         "jobName": args.name or "",
         "jobId": args.job_id or "",
         "jobFile": str(path.resolve()),
