@@ -55,14 +55,14 @@ def test_a_job_is_submitted_waited_for_shown_and_listed(server: Server) -> None:
 
     assert server.lines("submit", "short.conf", "--wait") == ["short", "FINISHED"]
 
-    named = ("submit", "short.conf", "--submission", "monday", "--wait")
-    assert server.lines(*named)[0] == server.lines(*named)[0] == "short"
-    assert json.loads(server.run("show", "short").out)["generation"] == 2
-
     shown = json.loads(server.run("show", "short").out)
     assert (shown["jobStatus"], shown["metrics"]["SinkCommittedCount"]) == ("FINISHED", 5)
     assert "short  FINISHED" in "\n".join(server.lines("jobs", "--finished"))
     assert server.lines("jobs") == []
+
+    named = ("submit", "short.conf", "--submission", "monday", "--wait")
+    assert server.lines(*named)[0] == server.lines(*named)[0] == "short"
+    assert json.loads(server.run("show", "short").out)["generation"] == 2
 
 
 def test_a_running_job_is_saved_and_stopped_and_goes_on_from_its_savepoint(server: Server) -> None:
