@@ -1,16 +1,18 @@
 """Takes secrets out of whatever is printed or stored: options, urls, headers, plain text.
 
 Two ways, both needed: by place (options declared secret, keys that sound like one, credentials inside urls) and by
-value (`secret_values` of a job, replaced wherever they turn up, in messages of drivers as well).
+value (`secret_values` of a job, replaced wherever they turn up, in messages of drivers and answers of servers as well).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any
 
+from holdfast.model.jobs import Pipeline
 from holdfast.model.json import Json, JsonObject
 from holdfast.spec.config import ConfigObject
 from holdfast.spec.options import declared_options, option_values
@@ -82,6 +84,19 @@ def secret_values(options: Any) -> set[str]:
     return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
 
 
+@contextmanager
+def hiding_secrets(pipeline: Pipeline) -> Iterator[None]:
+    """Errors leave without the pipeline's secrets: a driver or a server may have sent back what it was sent."""
+    try:
+        yield
+    except Exception as error:
+        secrets: set[str] = set()
+        for vertex in pipeline.vertices:
+            secrets |= secret_values(vertex.options)
+        _hide_in_error(error, secrets)
+        raise
+
+
 def block_secrets(block: ConfigObject, cls: type[Any]) -> set[str]:
     """The secrets of a block as it was written, whether or not its options can be read."""
     declared = {
@@ -96,6 +111,16 @@ def block_secrets(block: ConfigObject, cls: type[Any]) -> set[str]:
         else:
             found |= set(_nested_secrets(value))
     return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
+
+
+def _hide_in_error(error: BaseException, secrets: set[str]) -> None:
+    """In the error and in those behind it, which --debug shows."""
+    behind: BaseException | None = error
+    while behind is not None:
+        behind.args = tuple(
+            redact_text(part, secrets) if isinstance(part, str) else part for part in behind.args
+        )
+        behind = behind.__cause__ or behind.__context__
 
 
 def _hides(key: str, value: Json) -> bool:
