@@ -39,6 +39,18 @@ COMMON = (
 """Names that stand in every block and are read by the planner, not by the connector."""
 
 
+Place = tuple[str | int, ...]
+"""The keys and indexes that lead to a part of a value."""
+
+
+class WrongParts(ValueError):
+    """What a `parse` raises where several parts of one value are wrong: each is told with its own line."""
+
+    def __init__(self, parts: list[tuple[Place, str]]) -> None:
+        super().__init__("; ".join(said for _, said in parts))
+        self.parts = parts
+
+
 @dataclass(frozen=True, slots=True)
 class OptionFacts:
     """What is declared of one option."""
@@ -211,6 +223,9 @@ def _read_value(
         if facts.parse is not None:
             return facts.parse(entry.plain())
         value = _convert(declared.type, entry, place, problems)
+    except WrongParts as wrong:
+        problems += [Problem(_line_at(entry, at), f"{place}: {said}") for at, said in wrong.parts]
+        return None
     except ValueError as wrong:
         problems.append(Problem(entry.line, f"{place}: {wrong}"))
         return None
@@ -226,6 +241,17 @@ def _read_value(
                 Problem(entry.line, f"{place} is {value}; {number_text(facts.maximum)} is the most")
             )
     return value
+
+
+def _line_at(entry: ConfigValue, place: Place) -> int:
+    """As near to the part as the value can be followed."""
+    for step in place:
+        inside = entry.value
+        if isinstance(inside, ConfigObject) and step in inside.entries:
+            entry = inside.entries[str(step)]
+        elif isinstance(inside, list) and isinstance(step, int):
+            entry = inside[step]
+    return entry.line
 
 
 def _convert(hint: Any, entry: ConfigValue, place: str, problems: list[Problem]) -> Any:

@@ -92,7 +92,7 @@ def test_a_schema_is_given_as_hocon_and_problems_have_the_files_lines() -> None:
 
     problem = said_of(text + "INSERT INTO target SELECT s;", name="x.sql")[0]
 
-    assert problem.startswith("line 1: source FakeSource: option 'schema': column 'id'")
+    assert problem.startswith("line 3: source FakeSource: option 'schema': column 'id'")
 
 
 def test_a_problem_in_the_config_comment_has_its_line() -> None:
