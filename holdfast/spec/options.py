@@ -17,7 +17,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -128,6 +128,33 @@ def declared_options(cls: type[Any]) -> list[DeclaredOption]:
             )
         )
     return found
+
+
+def all_options(cls: type[Any]) -> list[DeclaredOption]:
+    """With those inside objects and lists of objects: `rules.row_rules.rule_type`.
+
+    What a part takes just as the whole does (`tables_configs`, `table_transform`) is listed once, for the whole.
+    """
+    return list(_with_inner(cls, frozenset()))
+
+
+def _with_inner(
+    cls: type[Any], outside: frozenset[tuple[str, str]]
+) -> typing.Iterator[DeclaredOption]:
+    new = [o for o in declared_options(cls) if (o.name, o.facts.doc) not in outside]
+    known = outside.union((o.name, o.facts.doc) for o in new)
+    for declared in new:
+        yield declared
+        inside = _options_inside(declared.type)
+        for inner in _with_inner(inside, known) if inside else ():
+            yield replace(inner, name=f"{declared.name}.{inner.name}")
+
+
+def _options_inside(hint: Any) -> type[Any] | None:
+    if isinstance(hint, type) and is_dataclass(hint):
+        declares = all("option" in item.metadata for item in fields(hint))
+        return hint if declares else None
+    return next(filter(None, map(_options_inside, get_args(hint))), None)
 
 
 def read_options(
