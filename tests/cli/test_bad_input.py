@@ -371,6 +371,23 @@ def test_a_table_or_query_that_is_wrong_is_one_message(
 
 
 @pytest.mark.servers
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        ("table = keyed, enable_upsert = false", "Correct what the job delivers, or the table"),
+        ('query = "insert into gone values (?, ?)"', "Correct the job file, or what the database"),
+    ],
+)
+def test_what_a_database_refuses_is_told_with_what_to_do(
+    run: Run, postgres_database: Database, sink: str, said: str
+) -> None:
+    postgres_database.execute("CREATE TABLE keyed (id bigint, name text CHECK (name = 'x'))")
+    mode = "" if "query" in sink else "generate_sink_sql = true, "
+
+    told(run(a_job(FAKE, jdbc(postgres_database, mode + sink))), FAILED, said)
+
+
+@pytest.mark.servers
 def test_a_wrong_password_is_one_message_and_is_not_printed(
     run: Run, postgres_database: Database
 ) -> None:
