@@ -37,6 +37,10 @@ _SCHEME = re.compile(
     r"(?P<head>\b(?:Bearer|Basic|Digest|ApiKey)\s+)[A-Za-z0-9+/=._~-]{6,}", re.IGNORECASE
 )
 
+_BARE = re.compile(
+    rf"(?P<head>{_KEY}(?:['\"]?, found ['\"]*|\s+))(?![=:{{])[^\s'\",;}}]+", re.IGNORECASE
+)
+
 
 def is_sensitive(key: str) -> bool:
     """Whether an option or header of this name holds a secret, whoever declared it."""
@@ -50,6 +54,11 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern in (_USER_INFO, _ORACLE, _PARAMETER, _SCHEME):
         text = pattern.sub(rf"\g<head>{HIDDEN}", text)
     return _QUOTED.sub(rf"\g<head>\g<quote>{HIDDEN}\g<quote>", text)
+
+
+def redact_syntax(text: str) -> str:
+    """What is said of a text that could not be read: a secret may stand behind its key without a sign between."""
+    return _BARE.sub(rf"\g<head>{HIDDEN}", redact_text(text))
 
 
 def redact_json(value: Json, secrets: Iterable[str] = ()) -> Json:
