@@ -60,7 +60,8 @@ def parse_job(
     try:
         read = _read_text(text, name, variables, format_)
     except HoconError as wrong:
-        return Parsed(None, [Problem(wrong.line, redact_syntax(wrong.said))], [])
+        found = [Problem(w.line, redact_syntax(w.said)) for w in (wrong, *wrong.others)]
+        return Parsed(None, found, [])
     return _Job(read, variables, catalog).parse(PurePath(name).stem or "job")
 
 
