@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.model.checkpoints import Checkpoint, Count
 from holdfast.model.ends import JobEnd, JobResult
+from holdfast.model.errors import ConfigError, RestoreRefused
+from holdfast.model.jobs import Role
 from holdfast.model.restore import RestoreReport
 from holdfast.outside.clock import Clock
 from holdfast.runtime.watch import EpochCommitted, EpochStaged, Watch
@@ -105,8 +107,8 @@ class PlainDisplay:
             shown.staged.clear()
         if first and report.restored_from is None and not report.considered:
             return
-        for line in report.lines():
-            self.say(line)
+        # In one piece: pipelines begin at the same time.
+        self.say("\n".join(report.lines()))
 
     def staged(self, event: EpochStaged) -> None:
         with self._lock:
@@ -162,12 +164,9 @@ class PlainDisplay:
         lines = []
         for vertex, count in self._totals().items():
             lines.append(f"  {vertex}: {count.rows:,} rows, {_size(count.bytes)}")
-        again = {
-            JobEnd.STOPPED: "; run it again to go on",
-            JobEnd.CANCELED: "; run it again to go on from the newest checkpoint",
-            JobEnd.FAILED: "; run it again to go on from the newest checkpoint",
-        }.get(result.end, "")
-        head = f"Job {self._job.job_id} {result.end.value} after {seconds:.1f} s{again}."
+        head = (
+            f"Job {self._job.job_id} {result.end.value} after {seconds:.1f} s{_what_next(result)}."
+        )
         return [head, *lines]
 
     def _was_finished_before(self) -> bool:
@@ -256,42 +255,60 @@ class LiveDisplay(PlainDisplay):
         return None
 
     def _render(self) -> RenderableType:
-        from rich.table import Table
+        from rich.console import Group
+        from rich.text import Text
 
         with self._lock:
             now_ms = self._clock.elapsed_ms()
-            seconds = max((now_ms - self._began_at_ms) / 1000, 0.001)
-            table = Table(title=self._title(now_ms), title_justify="left", box=None, pad_edge=False)
-            for name in ("vertex", "staged", "committed", "bytes", "rows/s"):
-                table.add_column(name, justify="left" if name == "vertex" else "right")
-            for pipeline in self._job.spec.pipelines:
-                shown = self._pipelines[pipeline.id]
-                counts = _less(shown.tip.counts, shown.base) if shown.tip else {}
-                for vertex in pipeline.vertices:
-                    done = counts.get(vertex.location, Count())
-                    staged = shown.staged.get(vertex.location, Count())
-                    if vertex.role.value == "transform":
-                        continue
-                    table.add_row(
-                        vertex.location,
-                        f"{staged.rows:,}",
-                        f"{done.rows:,}",
-                        _size(done.bytes),
-                        f"{done.rows / seconds:,.0f}",
-                    )
+            lines = [Text(self._status_line(*item, now_ms)) for item in self._pipelines.items()]
+            return Group(*lines, self._table(now_ms))
+
+    def _table(self, now_ms: float) -> RenderableType:
+        """Sources read, sinks stage; what is committed is both."""
+        from rich.table import Table
+
+        seconds = max((now_ms - self._began_at_ms) / 1000, 0.001)
+        table = Table(box=None, pad_edge=False)
+        for name in ("vertex", "read", "staged", "committed", "rows/s"):
+            table.add_column(name, justify="left" if name == "vertex" else "right")
+        for pipeline in self._job.spec.pipelines:
+            shown = self._pipelines[pipeline.id]
+            counts = _less(shown.tip.counts, shown.base) if shown.tip else {}
+            for vertex in pipeline.vertices:
+                done = counts.get(vertex.location, Count())
+                all_ = done.plus(shown.staged.get(vertex.location, Count()))
+                if vertex.role is Role.TRANSFORM:
+                    continue
+                is_source = vertex.role is Role.SOURCE
+                table.add_row(
+                    vertex.location,
+                    _rows_and_size(all_) if is_source else "",
+                    "" if is_source else _rows_and_size(all_),
+                    _rows_and_size(done),
+                    f"{done.rows / seconds:,.0f}",
+                )
         return table
 
-    def _title(self, now_ms: float) -> str:
-        parts = []
-        for pipeline_id, shown in self._pipelines.items():
-            part = f"pipeline {pipeline_id} {shown.status}"
-            if shown.tip is not None:
-                age = (now_ms - shown.tip_at_ms) / 1000
-                part += f", checkpoint {shown.tip.number}, {age:.0f} s old"
-            if shown.fraction is not None:
-                part += f", {shown.fraction:.0%}{self._eta(shown, now_ms)}"
-            parts.append(part)
-        return "; ".join(parts)
+    def _status_line(self, pipeline_id: int, shown: _Shown, now_ms: float) -> str:
+        line = f"pipeline {pipeline_id}: {shown.status}"
+        if shown.tip is not None:
+            age = (now_ms - shown.tip_at_ms) / 1000
+            number = shown.tip.number
+            line += f", epoch {number + 1}, checkpoint {number} is {age:.0f} s old"
+        if shown.fraction is not None:
+            line += f", {shown.fraction:.0%}{self._eta(shown, now_ms)}"
+        return line
+
+
+def _what_next(result: JobResult) -> str:
+    """Nothing where the same command would be answered the same: the error says what has to be changed."""
+    if isinstance(result.error, ConfigError | RestoreRefused):
+        return ""
+    return {
+        JobEnd.STOPPED: "; run it again to go on",
+        JobEnd.CANCELED: "; run it again to go on from the newest checkpoint",
+        JobEnd.FAILED: "; run it again to go on from the newest checkpoint",
+    }.get(result.end, "")
 
 
 def _less(counts: Mapping[str, Count], base: Mapping[str, Count]) -> dict[str, Count]:
@@ -301,6 +318,10 @@ def _less(counts: Mapping[str, Count], base: Mapping[str, Count]) -> dict[str, C
         )
         for at, count in counts.items()
     }
+
+
+def _rows_and_size(count: Count) -> str:
+    return f"{count.rows:,}, {_size(count.bytes)}"
 
 
 def _size(size: float) -> str:

@@ -13,7 +13,7 @@ from holdfast.model.jobs import Role
 from holdfast.model.json import Json, JsonObject
 from holdfast.runtime.catalog import Catalog
 from holdfast.spec.env import EnvOptions
-from holdfast.spec.options import COMMON, DeclaredOption, declared_options, number_text
+from holdfast.spec.options import COMMON, DeclaredOption, all_options, number_text
 
 ENV = "env"
 ENV_DOC = "What holds for the whole job. Settings that begin with `spark.` are passed on to Spark."
@@ -32,12 +32,12 @@ class Section:
 def sections_of(name: str, catalog: Catalog) -> list[Section]:
     """Empty where nothing has that name. ImportError where its package is not installed."""
     if name.lower() == ENV:
-        return [Section(ENV, ENV, ENV_DOC, declared_options(EnvOptions))]
+        return [Section(ENV, ENV, ENV_DOC, all_options(EnvOptions))]
     found = []
     for role in Role:
         if catalog.find(role, name) is not None:
             kind = _declaration(role, name, catalog)
-            options = declared_options(kind.options)
+            options = all_options(kind.options)
             found.append(Section(role.value, kind.name, inspect.cleandoc(kind.doc), options))
     return found
 

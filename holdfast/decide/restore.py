@@ -234,14 +234,24 @@ def decide_without_candidate(request: RestoreRequest, passed_over: Sequence[str]
         if request.on_missing is Policy.FRESH:
             return StartFresh(reason)
         return Refuse(reason)
-    if request.mode in (RestoreMode.AUTO, RestoreMode.NONE):
+    if request.mode is RestoreMode.NONE:
+        return StartFresh("as was asked; what is kept is not looked at")
+    if request.mode is RestoreMode.AUTO:
         return StartFresh("nothing is kept of this job id")
-    reason = f"there is nothing to restore by '{request.mode.value}'"
+    reason = _said_of_absent(request)
     if request.on_missing is Policy.FRESH:
         return StartFresh(reason)
     if request.on_missing is Policy.LATEST:
         return StartFresh(reason, at_latest=True)
     return Refuse(reason)
+
+
+def _said_of_absent(request: RestoreRequest) -> str:
+    if request.mode is RestoreMode.SAVEPOINT:
+        return "there is no savepoint of this job; `holdfast savepoint` makes one"
+    if request.mode is RestoreMode.CHECKPOINT:
+        return f"there is no checkpoint {request.checkpoint}; `holdfast checkpoints` lists what there is"
+    return "nothing is kept of this job id"
 
 
 def _apply(policy: Policy, reason: str, option: str, skip: Sequence[str]) -> Verdict:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from enum import IntEnum
 
 import pyarrow as pa
@@ -191,7 +192,7 @@ class _TypeParser:
             return self._row()
         known = _SIMPLE.get(_ALIASES.get(name, name), _VECTORS.get(name))
         if known is None:
-            raise ValueError(f"{self._text!r} is not a type; known are {', '.join(TYPE_NAMES)}")
+            raise ValueError(_no_type(self._text, name))
         if self._peek() == "(":
             self._arguments()
         return known
@@ -248,9 +249,15 @@ class _TypeParser:
         self._peek()
         found = re.compile(r'"[^"]+"|[\w$-]+').match(self._text, self._at)
         if not found:
-            raise ValueError(f"{self._text!r} is not a type; known are {', '.join(TYPE_NAMES)}")
+            raise ValueError(_no_type(self._text))
         self._at = found.end()
         return found.group().strip('"')
+
+
+def _no_type(text: str, name: str = "") -> str:
+    near = get_close_matches(name, [*_SIMPLE, *_ALIASES, "decimal", "array", "map", "row"], n=1)
+    hint = f". Did you mean '{near[0]}'?" if near else ""
+    return f"{text!r} is not a type; known are {', '.join(TYPE_NAMES)}{hint}"
 
 
 def format_type(type_: pa.DataType) -> str:

@@ -28,6 +28,8 @@ class HoconError(ConfigError):
         super().__init__(f"line {line}: {said}")
         self.line = line
         self.said = said
+        self.others: tuple[HoconError, ...] = ()
+        """What is wrong elsewhere in a text that is read in parts."""
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -37,6 +37,18 @@ COMMON = (
     "multi_table_sink_replica",
 )
 """Names that stand in every block and are read by the planner, not by the connector."""
+
+
+Place = tuple[str | int, ...]
+"""The keys and indexes that lead to a part of a value."""
+
+
+class WrongParts(ValueError):
+    """What a `parse` raises where several parts of one value are wrong: each is told with its own line."""
+
+    def __init__(self, parts: list[tuple[Place, str]]) -> None:
+        super().__init__("; ".join(said for _, said in parts))
+        self.parts = parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,33 @@ def declared_options(cls: type[Any]) -> list[DeclaredOption]:
             )
         )
     return found
+
+
+def all_options(cls: type[Any]) -> list[DeclaredOption]:
+    """With those inside objects and lists of objects: `rules.row_rules.rule_type`.
+
+    What a part takes just as the whole does (`tables_configs`, `table_transform`) is listed once, for the whole.
+    """
+    return list(_with_inner(cls, frozenset()))
+
+
+def _with_inner(
+    cls: type[Any], outside: frozenset[tuple[str, str]]
+) -> typing.Iterator[DeclaredOption]:
+    new = [o for o in declared_options(cls) if (o.name, o.facts.doc) not in outside]
+    known = outside.union((o.name, o.facts.doc) for o in new)
+    for declared in new:
+        yield declared
+        inside = _options_inside(declared.type)
+        for inner in _with_inner(inside, known) if inside else ():
+            yield replace(inner, name=f"{declared.name}.{inner.name}")
+
+
+def _options_inside(hint: Any) -> type[Any] | None:
+    if isinstance(hint, type) and is_dataclass(hint):
+        declares = all("option" in item.metadata for item in fields(hint))
+        return hint if declares else None
+    return next(filter(None, map(_options_inside, get_args(hint))), None)
 
 
 def read_options(
@@ -211,6 +250,9 @@ def _read_value(
         if facts.parse is not None:
             return facts.parse(entry.plain())
         value = _convert(declared.type, entry, place, problems)
+    except WrongParts as wrong:
+        problems += [Problem(_line_at(entry, at), f"{place}: {said}") for at, said in wrong.parts]
+        return None
     except ValueError as wrong:
         problems.append(Problem(entry.line, f"{place}: {wrong}"))
         return None
@@ -226,6 +268,17 @@ def _read_value(
                 Problem(entry.line, f"{place} is {value}; {number_text(facts.maximum)} is the most")
             )
     return value
+
+
+def _line_at(entry: ConfigValue, place: Place) -> int:
+    """As near to the part as the value can be followed."""
+    for step in place:
+        inside = entry.value
+        if isinstance(inside, ConfigObject) and step in inside.entries:
+            entry = inside.entries[str(step)]
+        elif isinstance(inside, list) and isinstance(step, int):
+            entry = inside[step]
+    return entry.line
 
 
 def _convert(hint: Any, entry: ConfigValue, place: str, problems: list[Problem]) -> Any:

@@ -17,7 +17,7 @@ from holdfast.spec.graph import Step, Wiring, wire
 from holdfast.spec.hocon import Hocon, parse_hocon
 from holdfast.spec.hocon_syntax import BLOCKS, HoconError
 from holdfast.spec.options import nearest, read_options
-from holdfast.spec.redact import block_secrets, redact_text, secret_values
+from holdfast.spec.redact import block_secrets, redact_syntax, redact_text, secret_values
 from holdfast.spec.shade import decode_block, find_identifier
 from holdfast.spec.sql_job import parse_sql_job
 from holdfast.spec.variables import Filling
@@ -60,7 +60,8 @@ def parse_job(
     try:
         read = _read_text(text, name, variables, format_)
     except HoconError as wrong:
-        return Parsed(None, [Problem(wrong.line, wrong.said)], [])
+        found = [Problem(w.line, redact_syntax(w.said)) for w in (wrong, *wrong.others)]
+        return Parsed(None, found, [])
     return _Job(read, variables, catalog).parse(PurePath(name).stem or "job")
 
 

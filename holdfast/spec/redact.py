@@ -1,16 +1,18 @@
 """Takes secrets out of whatever is printed or stored: options, urls, headers, plain text.
 
 Two ways, both needed: by place (options declared secret, keys that sound like one, credentials inside urls) and by
-value (`secret_values` of a job, replaced wherever they turn up, in messages of drivers as well).
+value (`secret_values` of a job, replaced wherever they turn up, in messages of drivers and answers of servers as well).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any
 
+from holdfast.model.jobs import Pipeline
 from holdfast.model.json import Json, JsonObject
 from holdfast.spec.config import ConfigObject
 from holdfast.spec.options import declared_options, option_values
@@ -35,6 +37,10 @@ _SCHEME = re.compile(
     r"(?P<head>\b(?:Bearer|Basic|Digest|ApiKey)\s+)[A-Za-z0-9+/=._~-]{6,}", re.IGNORECASE
 )
 
+_BARE = re.compile(
+    rf"(?P<head>{_KEY}(?:['\"]?, found ['\"]*|\s+))(?![=:{{])[^\s'\",;}}]+", re.IGNORECASE
+)
+
 
 def is_sensitive(key: str) -> bool:
     """Whether an option or header of this name holds a secret, whoever declared it."""
@@ -48,6 +54,11 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     for pattern in (_USER_INFO, _ORACLE, _PARAMETER, _SCHEME):
         text = pattern.sub(rf"\g<head>{HIDDEN}", text)
     return _QUOTED.sub(rf"\g<head>\g<quote>{HIDDEN}\g<quote>", text)
+
+
+def redact_syntax(text: str) -> str:
+    """What is said of a text that could not be read: a secret may stand behind its key without a sign between."""
+    return _BARE.sub(rf"\g<head>{HIDDEN}", redact_text(text))
 
 
 def redact_json(value: Json, secrets: Iterable[str] = ()) -> Json:
@@ -82,6 +93,19 @@ def secret_values(options: Any) -> set[str]:
     return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
 
 
+@contextmanager
+def hiding_secrets(pipeline: Pipeline) -> Iterator[None]:
+    """Errors leave without the pipeline's secrets: a driver or a server may have sent back what it was sent."""
+    try:
+        yield
+    except Exception as error:
+        secrets: set[str] = set()
+        for vertex in pipeline.vertices:
+            secrets |= secret_values(vertex.options)
+        _hide_in_error(error, secrets)
+        raise
+
+
 def block_secrets(block: ConfigObject, cls: type[Any]) -> set[str]:
     """The secrets of a block as it was written, whether or not its options can be read."""
     declared = {
@@ -96,6 +120,16 @@ def block_secrets(block: ConfigObject, cls: type[Any]) -> set[str]:
         else:
             found |= set(_nested_secrets(value))
     return {secret for secret in found if len(secret) > 2 and secret.strip("*")}
+
+
+def _hide_in_error(error: BaseException, secrets: set[str]) -> None:
+    """In the error and in those behind it, which --debug shows."""
+    behind: BaseException | None = error
+    while behind is not None:
+        behind.args = tuple(
+            redact_text(part, secrets) if isinstance(part, str) else part for part in behind.args
+        )
+        behind = behind.__cause__ or behind.__context__
 
 
 def _hides(key: str, value: Json) -> bool:

@@ -5,13 +5,14 @@ For connectors: `schema: Table | None = option("…", default=None, parse=parse_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
 from holdfast.model.json import Json, JsonObject
 from holdfast.model.schema import Column, Table, parse_type
-from holdfast.spec.options import nearest
+from holdfast.spec.options import Place, WrongParts, nearest
 
 _KEYS = ("fields", "columns", "primaryKey", "constraintKeys", "table", "comment", "schema_first")
 _COLUMN_KEYS = (
@@ -29,10 +30,7 @@ def parse_schema(found: Json) -> Table:
     schema = _object(found, "a schema with 'fields' or 'columns'", _KEYS)
     if ("fields" in schema) == ("columns" in schema):
         raise ValueError("expected either 'fields' or 'columns' in a schema")
-    if "fields" in schema:
-        columns = tuple(_fields(schema["fields"]))
-    else:
-        columns = tuple(_column(item) for item in _list(schema["columns"], "columns"))
+    columns = _columns(schema)
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
@@ -47,9 +45,31 @@ def parse_schema(found: Json) -> Table:
     )
 
 
-def _fields(found: Json) -> Iterator[Column]:
-    for name, type_ in _object(found, "'fields' to hold 'name = type'").items():
-        yield Column(name, _type(type_, name))
+def _columns(schema: JsonObject) -> tuple[Column, ...]:
+    """All columns, or all that is wrong with them."""
+    columns: list[Column] = []
+    wrong: list[tuple[Place, str]] = []
+    for place, read in _readers(schema):
+        try:
+            columns.append(read())
+        except ValueError as error:
+            wrong.append((place, str(error)))
+    if wrong:
+        raise WrongParts(wrong)
+    return tuple(columns)
+
+
+def _readers(schema: JsonObject) -> Iterator[tuple[Place, Callable[[], Column]]]:
+    if "columns" in schema:
+        for index, item in enumerate(_list(schema["columns"], "columns")):
+            yield ("columns", index), partial(_column, item)
+        return
+    for name, type_ in _object(schema["fields"], "'fields' to hold 'name = type'").items():
+        yield ("fields", name), partial(_field, name, type_)
+
+
+def _field(name: str, type_: Json) -> Column:
+    return Column(name, _type(type_, name))
 
 
 def _column(item: Json) -> Column:

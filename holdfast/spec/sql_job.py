@@ -11,15 +11,17 @@ Only the frame of a statement is read here; what a SELECT says is Spark's busine
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 from holdfast.spec.config import ConfigObject, ConfigValue
 from holdfast.spec.hocon import Hocon, parse_hocon
 from holdfast.spec.hocon_syntax import TEXT_MAX, HoconError
 from holdfast.spec.options import nearest
 
+T = TypeVar("T")
 _CONFIG = re.compile(r"/\*\s*config\b(.*?)\*/", re.DOTALL | re.IGNORECASE)
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*.*?\*/)"
@@ -62,20 +64,16 @@ class _Tables:
 
 
 def parse_sql_job(text: str, variables: Mapping[str, str]) -> Hocon:
-    """Raises HoconError at the first statement that cannot be read."""
+    """Raises HoconError with all statements that cannot be read, or that read what is not there."""
     if len(text) > TEXT_MAX:
         raise HoconError(1, f"the text has {len(text)} characters; {TEXT_MAX} is the most")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     config = parse_hocon(_config_text(text), variables)
     tables = _Tables()
     # Statements may stand in any order: what reads tables waits until all of them are known.
-    waiting = [_read_statement(_Cursor(found, text), tables) for found in _statements(text)]
-    for read_on in waiting:
-        read_on()
-    for name, sink in tables.sinks.items():
-        if name not in tables.taken:
-            raise HoconError(sink.line, f"nothing is inserted into table '{name}'")
-        _set(sink, "plugin_input", tables.taken[name], sink.line)
+    cursors = [_Cursor(found, text) for found in _statements(text)]
+    _do_all(_do_all(partial(_read_statement, cursor, tables) for cursor in cursors))
+    _do_all(partial(_feed, name, sink, tables) for name, sink in tables.sinks.items())
     root = ConfigObject(1, dict(config.root.entries))
     for role, blocks in (
         ("source", tables.sources.values()),
@@ -84,6 +82,27 @@ def parse_sql_job(text: str, variables: Mapping[str, str]) -> Hocon:
     ):
         root.entries[role] = ConfigValue([ConfigValue(b, b.line) for b in blocks], 1)
     return replace(config, root=root)
+
+
+def _do_all(steps: Iterable[Callable[[], T]]) -> list[T]:
+    """What each of them gives, or all that is wrong with them."""
+    done: list[T] = []
+    wrong: list[HoconError] = []
+    for step in steps:
+        try:
+            done.append(step())
+        except HoconError as error:
+            wrong.append(error)
+    if wrong:
+        wrong[0].others = tuple(wrong[1:])
+        raise wrong[0]
+    return done
+
+
+def _feed(name: str, sink: ConfigObject, tables: _Tables) -> None:
+    if name not in tables.taken:
+        raise HoconError(sink.line, f"nothing is inserted into table '{name}'")
+    _set(sink, "plugin_input", tables.taken[name], sink.line)
 
 
 def _config_text(text: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from holdfast.spec.config import ConfigObject, ConfigValue, Problem
 from holdfast.spec.hocon_syntax import split_reference
+from holdfast.spec.options import nearest
 
 PLACEHOLDERS = frozenset(
     [
@@ -85,6 +86,8 @@ class Filling:
                 f"variable '{name}' has no value. Give it one with -i {name}=…,"
                 f" or a default in the file: ${{{name}:…}}"
             )
+            if self.in_sink and (hint := nearest(name, sorted(PLACEHOLDERS))):
+                said += f".{hint} The sink fills that itself"
             self.problems.append(Problem(line, said))
             self.unfilled.add(text)
         return text

@@ -16,6 +16,7 @@ from holdfast.transforms.table_rules import (
     Rule,
     RuleOptions,
     TableOptions,
+    java_regex_problems,
     table_wise_kind,
 )
 
@@ -87,6 +88,8 @@ def find_problems(options: Any) -> Sequence[str]:
     ]
     if options.replace_first and not options.is_regex:
         missing.append("replace_first works with is_regex = true only")
+    if options.is_regex:
+        missing += java_regex_problems("pattern", options.pattern)
     return missing
 
 

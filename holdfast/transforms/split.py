@@ -14,6 +14,7 @@ from holdfast.transforms.table_rules import (
     Rule,
     RuleOptions,
     TableOptions,
+    java_regex_problems,
     required,
     table_wise_kind,
 )
@@ -58,7 +59,8 @@ def make_rule(options: Any) -> Rule:
 
 
 def find_problems(options: Any) -> Sequence[str]:
-    return required(options, "separator", "split_field", "output_fields")
+    missing = required(options, "separator", "split_field", "output_fields")
+    return [*missing, *java_regex_problems("separator", options.separator)]
 
 
 TRANSFORM = table_wise_kind(

@@ -7,6 +7,7 @@ whole path. Tables matched by nothing pass unchanged.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -127,6 +128,21 @@ def regex_problems(option_name: str, pattern: str | None) -> list[str]:
     except re.error as wrong:
         return [f"{option_name} '{pattern}' is not a regular expression: {wrong}"]
     return []
+
+
+_BROKEN_IN_JAVA_TOO = (
+    "unterminated character set",
+    "missing ), unterminated subpattern",
+    "unbalanced parenthesis",
+)
+
+
+def java_regex_problems(option_name: str, pattern: str | None) -> list[str]:
+    """What is wrong with a pattern that Java will read, as far as Python knows: the two differ elsewhere."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = regex_problems(option_name, pattern)
+    return [said for said in found if any(broken in said for broken in _BROKEN_IN_JAVA_TOO)]
 
 
 def required(options: Any, *names: str) -> list[str]:

@@ -28,6 +28,7 @@ from holdfast.runtime.restore import find_start
 from holdfast.runtime.session import SessionInDriver, SparkHost
 from holdfast.runtime.stop import StopLevel, StopSignal
 from holdfast.runtime.watch import Watch
+from holdfast.spec.redact import hiding_secrets
 
 CLAIM_TRIES_MAX = 20
 DEFECTS = (TypeError, AttributeError, AssertionError, NameError, ImportError, LookupError)
@@ -63,6 +64,13 @@ def run_attempt(
     job_id: str, env: Env, spec: Pipeline, request: RestoreRequest, outside: WorkerOutside
 ) -> Ended:
     """Raises what went wrong; Canceled when it was asked to end at once; ChainMoved when another took over."""
+    with hiding_secrets(spec):
+        return _run_attempt(job_id, env, spec, request, outside)
+
+
+def _run_attempt(
+    job_id: str, env: Env, spec: Pipeline, request: RestoreRequest, outside: WorkerOutside
+) -> Ended:
     session = SessionInDriver(outside.host, env.jars)
     pipeline = build_pipeline(job_id, env, spec, outside.catalog, outside.clock, session)
     outside.stop.on_now(pipeline.close)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from holdfast.checkpoint.chain import Chain
 from holdfast.decide.restore import RestoreRequest, request_of
-from holdfast.model.jobs import JobSpec
+from holdfast.model.jobs import JobSpec, Pipeline
 from holdfast.runtime.data_path import DataPath
 from holdfast.runtime.open_pipeline import build_pipeline
 from holdfast.runtime.restore import RestoreStopped, Start, find_start
 from holdfast.runtime.session import SessionInDriver
+from holdfast.spec.redact import hiding_secrets
 from holdfast.worker.attempts import WorkerOutside
 
 
@@ -47,17 +48,27 @@ def find_starts(
     starts = []
     requests = requests_of(spec, request) if only is None else {only: request}
     for pipeline_spec in spec.pipelines:
-        if pipeline_spec.id not in requests:
-            continue
-        session = SessionInDriver(outside.host, spec.env.jars)
-        pipeline = build_pipeline(
-            job_id, spec.env, pipeline_spec, outside.catalog, outside.clock, session
-        )
-        path = DataPath(pipeline, outside.host)
-        try:
-            chain = Chain(outside.files, job_id, pipeline_spec.id)
+        if pipeline_spec.id in requests:
             own = requests[pipeline_spec.id]
-            starts.append(find_start(pipeline, chain, outside.files, own, path.learn_tables))
-        finally:
-            pipeline.close()
+            with hiding_secrets(pipeline_spec):
+                starts.append(_find_start(job_id, spec, pipeline_spec, own, outside))
     return starts
+
+
+def _find_start(
+    job_id: str,
+    spec: JobSpec,
+    pipeline_spec: Pipeline,
+    request: RestoreRequest,
+    outside: WorkerOutside,
+) -> Start:
+    session = SessionInDriver(outside.host, spec.env.jars)
+    pipeline = build_pipeline(
+        job_id, spec.env, pipeline_spec, outside.catalog, outside.clock, session
+    )
+    path = DataPath(pipeline, outside.host)
+    try:
+        chain = Chain(outside.files, job_id, pipeline_spec.id)
+        return find_start(pipeline, chain, outside.files, request, path.learn_tables)
+    finally:
+        pipeline.close()

@@ -21,6 +21,7 @@ import pytest
 from holdfast.cli.main import main
 from holdfast.testing.servers import Database
 from tests.cli.processes import Ended, Shell, batch, stream
+from tests.connectors.http_server import Server
 
 TWO = "schema { fields { id = bigint, name = string } }"
 FAKE = f"FakeSource {{ plugin_output = fake, row.num = 5, {TWO} }}"
@@ -370,6 +371,23 @@ def test_a_table_or_query_that_is_wrong_is_one_message(
 
 
 @pytest.mark.servers
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        ("table = keyed, enable_upsert = false", "Correct what the job delivers, or the table"),
+        ('query = "insert into gone values (?, ?)"', "Correct the job file, or what the database"),
+    ],
+)
+def test_what_a_database_refuses_is_told_with_what_to_do(
+    run: Run, postgres_database: Database, sink: str, said: str
+) -> None:
+    postgres_database.execute("CREATE TABLE keyed (id bigint, name text CHECK (name = 'x'))")
+    mode = "" if "query" in sink else "generate_sink_sql = true, "
+
+    told(run(a_job(FAKE, jdbc(postgres_database, mode + sink))), FAILED, said)
+
+
+@pytest.mark.servers
 def test_a_wrong_password_is_one_message_and_is_not_printed(
     run: Run, postgres_database: Database
 ) -> None:
@@ -379,6 +397,20 @@ def test_a_wrong_password_is_one_message_and_is_not_printed(
         ended, FAILED, "password authentication failed", "Check the url, the user and the password"
     )
     assert "hunter2" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("debug", [[], ["--debug"]])
+def test_a_secret_that_a_server_sends_back_is_not_printed(run: Run, debug: list[str]) -> None:
+    server = Server(answer=lambda seen: (401, f"who is {seen.headers['X-Me']}?"))
+    server.start()
+    source = f'Http {{ url = "{server.url}", headers {{ X-Me = topsecret123 }} }}'
+
+    ended = run(a_job(source), "run", "job.conf", *debug)
+    server.stop()
+
+    assert ended.code == FAILED
+    assert "the server answered 401 (who is ******?)" in ended.err
+    assert "topsecret123" not in ended.out + ended.err
 
 
 def test_a_server_that_is_down_is_one_message_after_its_retries(run: Run) -> None:

@@ -252,7 +252,7 @@ def test_a_checkpoint_that_is_not_there_is_refused(shell: Shell) -> None:
     ended = shell.run("run", "job.conf", "--restore", "checkpoint:77")
 
     assert ended.code == 4
-    assert "there is nothing to restore by 'checkpoint'" in ended.err
+    assert "there is no checkpoint 77; `holdfast checkpoints` lists what there is" in ended.err
 
 
 def test_a_bare_checkpoint_is_refused_where_two_pipelines_have_one(shell: Shell) -> None:

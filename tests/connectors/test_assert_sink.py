@@ -264,6 +264,8 @@ ID_RULE = {"name": "id", "type": "bigint", "nullable": False, "comment": "the id
             },
             r"no unique key \(id\)",
         ),
+        ({"table_identifier_rule": {"catalog_name": "c", "table": CATALOG.path}}, None),
+        ({"table_identifier_rule": {"table": "other"}}, "expected table 'other'"),
     ],
 )
 def test_a_table_is_what_the_catalog_rule_says(rule: Json, said: str | None) -> None:

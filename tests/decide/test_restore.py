@@ -155,11 +155,28 @@ def test_a_job_never_seen_starts_fresh() -> None:
     assert isinstance(decide_without_candidate(RestoreRequest(), []), StartFresh)
 
 
+def test_a_fresh_start_that_was_asked_for_does_not_say_that_nothing_is_kept() -> None:
+    verdict = decide_without_candidate(RestoreRequest(RestoreMode.NONE), [])
+
+    assert verdict == StartFresh("as was asked; what is kept is not looked at")
+
+
 @pytest.mark.parametrize(
-    "mode", [RestoreMode.LATEST, RestoreMode.SAVEPOINT, RestoreMode.CHECKPOINT, RestoreMode.PATH]
+    ("mode", "said"),
+    [
+        (RestoreMode.LATEST, "nothing is kept of this job id"),
+        (RestoreMode.SAVEPOINT, "there is no savepoint of this job"),
+        (RestoreMode.CHECKPOINT, "there is no checkpoint 77"),
+        (RestoreMode.PATH, "nothing is kept of this job id"),
+    ],
 )
-def test_what_was_named_and_is_not_there_is_refused(mode: RestoreMode) -> None:
-    assert isinstance(decide_without_candidate(RestoreRequest(mode), []), Refuse)
+def test_what_was_named_and_is_not_there_is_refused_by_its_name(
+    mode: RestoreMode, said: str
+) -> None:
+    verdict = decide_without_candidate(RestoreRequest(mode, checkpoint=77), [])
+
+    assert isinstance(verdict, Refuse)
+    assert said in verdict.reason
 
 
 def test_having_passed_over_all_there_was_is_no_fresh_start() -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from holdfast.model.json import JsonObject
 from holdfast.spec.hocon import parse_hocon
-from holdfast.spec.options import declared_options, identity_values, option, read_options
+from holdfast.spec.options import (
+    all_options,
+    declared_options,
+    identity_values,
+    option,
+    read_options,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,18 @@ class Options:
     props: dict[str, str] = option("More.", default={}, aliases=("properties",))
     tables: list[Inner] = option("Tables.", default=[])
     free: JsonObject = option("Anything.", default={})
+
+
+@dataclass(frozen=True)
+class Part:
+    path: str = option("Where.")
+    size: int = option("How big.", default=1)
+
+
+@dataclass(frozen=True)
+class Whole:
+    path: str = option("Where.")
+    parts: list[Part] = option("Parts of their own.", default=[])
 
 
 def read(text: str) -> tuple[Options | None, list[str]]:
@@ -110,3 +128,7 @@ def test_what_is_declared_can_be_listed() -> None:
     assert found["row.num"] == ("int", False)
     assert found["mode"] == ("FAST | SAFE", False)
     assert found["tables"] == ("list of object", False)
+
+
+def test_options_inside_objects_are_listed_behind_them_but_not_twice() -> None:
+    assert [o.name for o in all_options(Whole)] == ["path", "parts", "parts.size"]

@@ -171,6 +171,21 @@ def test_no_problem_holds_a_secret() -> None:
     assert "hunter2" not in str(found.problems) + repr(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.conf", "source { Jdbc {\n password hunter2\n url = x } }"),
+        ("x.conf", "source { Jdbc {\n url\n password = hunter2 } }"),
+        ("x.sql", "CREATE TABLE a WITH ('type'='source', 'password' 'hunter2');"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_told_without_its_secrets(name: str, text: str) -> None:
+    (problem,) = said_of(text, name=name)
+
+    assert "expected '='" in problem
+    assert "hunter2" not in problem
+
+
 def test_a_sinks_placeholder_is_no_problem() -> None:
     spec = spec_of('source { FakeSource {} }\nsink { LocalFile { path = "/x/${table_name}" } }')
 

@@ -75,6 +75,7 @@ def test_columns_say_more_of_each() -> None:
         ("fields {}", "there is no column"),
         ("columns = []", "there is no column"),
         ("fields { a = intt }", "column 'a': 'intt' is not a type"),
+        ("fields { a = bgint }", "Did you mean 'bigint'?"),
         ("fields { a = 3 }", "column 'a': expected a type's name, found 3"),
         ("fields { a {} }", "a row needs at least one field"),
         ("field { a = int }", "there is no 'field' in a schema here. Did you mean 'fields'?"),
@@ -102,3 +103,12 @@ def test_a_connector_takes_it_as_an_option_and_problems_have_lines() -> None:
     assert said_of(text % "int8x")[0].startswith(
         "line 2: source FakeSource: option 'schema': column 'id': 'int8x' is not a type"
     )
+
+
+def test_every_column_that_is_wrong_is_told_with_its_own_line() -> None:
+    fields = "fields {\n a = intt\n b = int\n c = datee\n}"
+    columns = "columns = [\n{ name = a, typ = int }\n{ name = b, type = int }\n{ name = c }\n]"
+    text = "source { FakeSource { schema { %s } } }\nsink { Console {} }"
+
+    assert [said[:6] for said in said_of(text % fields)] == ["line 2", "line 4"]
+    assert [said[:6] for said in said_of(text % columns)] == ["line 2", "line 4"]

@@ -92,7 +92,15 @@ def test_a_schema_is_given_as_hocon_and_problems_have_the_files_lines() -> None:
 
     problem = said_of(text + "INSERT INTO target SELECT s;", name="x.sql")[0]
 
-    assert problem.startswith("line 1: source FakeSource: option 'schema': column 'id'")
+    assert problem.startswith("line 3: source FakeSource: option 'schema': column 'id'")
+
+
+def test_every_statement_that_is_wrong_is_told() -> None:
+    text = sources("") + "INSER INTO t SELECT s;\nCREATE TABLE x WITH ('connector' = 'Console');"
+    gone = sources("") + HEAD + "INSERT INTO target SELECT a FROM b;\nINSERT INTO x SELECT s;"
+
+    assert [said[:7] for said in said_of(text, name="x.sql")] == ["line 2:", "line 3:"]
+    assert len(said_of(gone, name="x.sql")) == 2
 
 
 def test_a_problem_in_the_config_comment_has_its_line() -> None:

@@ -66,6 +66,12 @@ def test_a_variable_without_a_value_is_told_with_its_flag() -> None:
     ]
 
 
+def test_a_placeholder_that_is_misspelt_is_told_with_the_nearest() -> None:
+    (problem,) = said_of(JOB % ("1", '"/x/${table_nme}"'))
+
+    assert problem.endswith("Did you mean 'table_name'? The sink fills that itself")
+
+
 def test_the_flag_is_named_whatever_the_variables_name() -> None:
     (problem,) = said_of(JOB % ("1", '"${password}"'))
 

@@ -334,3 +334,23 @@ def test_several_rules_of_one_table(spark: SparkSession, mode: str, expected: li
     assert made[0].table.column_names[3:] == expected
     assert made[1].table.column_names[3:] == []
     assert "test.people' twice" in problems_of("Copy", {**options, "rule_match_mode": None})[0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("(", "missing ), unterminated subpattern"),
+        ("a[b", "unterminated character set"),
+        ("a)", "unbalanced parenthesis"),
+        (r"\p{Lu}[[a-z]&&[^b]](?<name>x)\Q(\E", None),
+    ],
+)
+def test_a_pattern_that_java_cannot_read_is_told_before_the_job_runs(
+    pattern: str, said: str | None
+) -> None:
+    replacing = {"replace_field": "a", "pattern": pattern, "replacement": "", "is_regex": True}
+    splitting = {"split_field": "a", "separator": pattern, "output_fields": ["b"]}
+
+    for found in (problems_of("Replace", replacing), problems_of("Split", splitting)):
+        assert (said in found[0]) if said else found == []
+    assert problems_of("Replace", {**replacing, "is_regex": False}) == []

@@ -20,7 +20,7 @@ count once. A job in STREAMING has no end, so only what MAX_ROW shows within one
 `NULL` means that the value must be null. Null keeps MIN, MAX and MAX_LENGTH, and has length 0 for MIN_LENGTH.
 `equals_to` is written as in the `rows` of FakeSource. Rules outside `tables_configs` hold for each table.
 
-Names of keys and the order of constraint columns are accepted and not looked at; no constraints but unique keys are
-known here. Where a transform stands before the sink, tables keep names and types, and lose lengths, defaults and
-comments of columns.""",
+Names of keys and catalogs and the order of constraint columns are accepted and not looked at; no constraints but
+unique keys are known here. Where a transform stands before the sink, tables keep names and types, and lose lengths,
+defaults and comments of columns.""",
 )

@@ -110,9 +110,18 @@ class ColumnRule:
 
 
 @dataclass(frozen=True)
+class TableIdentifierRule:
+    """Which table it must be."""
+
+    catalog_name: str | None = option("Accepted; catalogs have no names here.", default=None)
+    table: str = option("Its path.")
+
+
+@dataclass(frozen=True)
 class CatalogTableRule:
     """What a table must be."""
 
+    table_identifier_rule: TableIdentifierRule | None = option("Its path.", default=None)
     primary_key_rule: PrimaryKeyRule | None = option("Its primary key.", default=None)
     constraint_key_rule: list[ConstraintRule] = option("Its unique keys.", default=[])
     column_rule: list[ColumnRule] = option("Its columns: these, all, in this order.", default=[])

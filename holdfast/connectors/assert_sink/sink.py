@@ -110,6 +110,8 @@ class AssertSink(SinkBase):
             self._reject(table.path, f"field '{column.name}' is {found}, expected {expected}")
 
     def _judge_catalog(self, table: Table, rule: CatalogTableRule) -> None:
+        if rule.table_identifier_rule and rule.table_identifier_rule.table != table.path:
+            self._reject(table.path, f"expected table '{rule.table_identifier_rule.table}'")
         key = rule.primary_key_rule
         if key is not None and tuple(key.primary_key_columns) != table.primary_key:
             there, wanted = _names(table.primary_key), _names(key.primary_key_columns)

@@ -46,9 +46,24 @@ def check_sink(options: SinkOptions, mode: JobMode) -> Sequence[str]:
         )
     if options.data_save_mode == "CUSTOM_PROCESSING" and not options.custom_sql:
         found.append("data_save_mode = CUSTOM_PROCESSING needs custom_sql")
+    found += _database_problems(options)
     if options.use_kerberos:
         found.append("use_kerberos is not supported; log in with user and password")
     return found
+
+
+def _database_problems(options: SinkOptions) -> list[str]:
+    """A connection to PostgreSQL reaches one database: `database` cannot lead to another."""
+    named = options.database
+    if not named or "${" in named or not options.generate_sink_sql:
+        return []
+    is_postgres = options.url.startswith("jdbc:postgresql")
+    if not is_postgres or _url_problems(options.url, options.dialect):
+        return []
+    reached = parse_url(options.url).database
+    if reached in ("", named):
+        return []
+    return [f"database is '{named}', and the url leads to '{reached}'; name the same in both"]
 
 
 def _driver_problems(options: SourceOptions | SinkOptions) -> list[str]:

@@ -18,6 +18,7 @@ from holdfast.connectors.jdbc.staging import StageLost
 from holdfast.connectors.jdbc.targets import TargetRefused
 from holdfast.model.errors import SinkRejected
 from holdfast.model.jobs import JobMode
+from holdfast.model.json import Json
 from holdfast.model.schema import KIND_COLUMN, Column, Table
 from holdfast.testing.builders import a_context, a_scope, options_of
 
@@ -341,3 +342,14 @@ def test_options_that_exclude_each_other_are_told() -> None:
     )
     assert "jdbc:" in problems(url="postgresql://h/d", query="x")
     assert problems(generate_sink_sql=True, table="t") == ""
+
+
+def test_a_database_that_the_url_does_not_lead_to_is_told() -> None:
+    def problems(url: str, database: str) -> str:
+        block: dict[str, Json] = {"url": url, "generate_sink_sql": True, "database": database}
+        return " ".join(check_sink(options_of(SINK, block), JobMode.BATCH))
+
+    assert "database is 'x', and the url leads to 'd'" in problems("jdbc:postgresql://h/d", "x")
+    assert problems("jdbc:postgresql://h/d", "d") == ""
+    assert problems("jdbc:postgresql://h/d", "${database_name}") == ""
+    assert problems("jdbc:mysql://h/d", "x") == ""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from holdfast.connectors.base import Bytes, Run
-from holdfast.model.errors import HoldfastError, Terminal
+from holdfast.model.errors import HoldfastError, SinkRejected, Terminal
 from holdfast.model.schema import Table
 
 
@@ -295,7 +295,22 @@ def told(dialect: Dialect, action: str, endpoint: Endpoint) -> Iterator[None]:
         if explained is None:
             raise
         kind, said = explained
-        raise kind(f"Cannot {action} at {endpoint}: {without_secrets(said, endpoint)}") from error
+        shown = _with_next_step(kind, without_secrets(said, endpoint))
+        raise kind(f"Cannot {action} at {endpoint}: {shown}") from error
+
+
+def _with_next_step(kind: type[HoldfastError], said: str) -> str:
+    """What a database says is no more than what it found. A dialect that knows better has said so: it ends with a
+    full stop.
+    """
+    said = said.rstrip(" ^").replace("?. ", "? ")
+    if said.endswith("."):
+        return said
+    if issubclass(kind, SinkRejected):
+        return f"{said}. Correct what the job delivers, or the table that it goes to."
+    if issubclass(kind, Terminal):
+        return f"{said}. Correct the job file, or what the database lets the user do."
+    return f"{said}. Try again later, or look at the server."
 
 
 class WithoutByteFormat:
