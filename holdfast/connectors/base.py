@@ -421,6 +421,14 @@ class FinishingSink(Protocol):
         ...
 
 
+class TargetedSink(Protocol):
+    """A sink that knows only with its targets whether epochs may overlap, where `overlaps` says no."""
+
+    def overlaps_over(self, tables: Sequence[Table]) -> bool:
+        """Asked once per attempt, behind `prepare`, of the tables that reach it."""
+        ...
+
+
 class FrameSink(Protocol):
     """A sink that Spark writes in the JVM. Its `stage` is called in the driver alone, for small epochs."""
 
@@ -501,6 +509,7 @@ __all__ = [
     "SourceBase",
     "StageScope",
     "TableBatch",
+    "TargetedSink",
     "Token",
     "columns_in",
     "is_done",

@@ -196,7 +196,7 @@ class Attempt:
         """Until all is done or a stop is asked for. Where epochs may overlap, the next is staged meanwhile."""
         began = self._clock.elapsed_ms()
         confirmed = began
-        self._planning.begin(tip)
+        self._planning.begin(tip, self._reaching)
         while not tip.completed:
             self._end_if_canceled()
             while self._stop.level is StopLevel.GO_ON and self._planning.may_plan():

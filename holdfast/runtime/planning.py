@@ -8,7 +8,8 @@ and its commit cost nothing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.connectors.base import Budget, Position, ReadPlan, is_done
 from holdfast.decide.epochs import (
@@ -23,6 +24,7 @@ from holdfast.decide.epochs import (
     next_pace,
 )
 from holdfast.model.checkpoints import Checkpoint
+from holdfast.model.schema import Table
 from holdfast.runtime.epoch import EpochWork, PlannedEpoch, Staged
 from holdfast.runtime.open_pipeline import OpenPipeline
 
@@ -43,12 +45,16 @@ class Planning:
         self._attempt = 0
         self._lineage = ""
         self._idle_ms = float(IDLE_WAIT_MIN_MS)
-        self._may_overlap = all(s.overlaps for s in pipeline.sinks.values()) and not any(
-            s.emits_kinds for s in pipeline.sources.values()
-        )
+        self._may_overlap = False
 
-    def begin(self, tip: Checkpoint) -> None:
-        """Go on from the tip, with nothing under way."""
+    def begin(self, tip: Checkpoint, reaching: Mapping[str, Sequence[Table]]) -> None:
+        """Go on from the tip, with nothing under way. `reaching`: the tables that reach each sink."""
+        self._may_overlap = not any(
+            source.emits_kinds for source in self._pipeline.sources.values()
+        ) and all(
+            sink.overlaps or _overlaps_over(sink, reaching.get(at, ()))
+            for at, sink in self._pipeline.sinks.items()
+        )
         self._positions = dict(tip.sources)
         self._number = tip.number
         self._attempt = tip.attempt
@@ -140,3 +146,7 @@ class Planning:
             duration_ms=min(self._cadence.target_ms or READ_DURATION_MAX_MS, READ_DURATION_MAX_MS),
             tasks_max=self._pace.tasks_max,
         )
+
+
+def _overlaps_over(sink: Any, tables: Sequence[Table]) -> bool:
+    return hasattr(sink, "overlaps_over") and bool(sink.overlaps_over(tables))

@@ -235,6 +235,7 @@ class SparkHost:
             spark, self._spark = self._spark, None
             gateway, self._gateway = self._gateway, None
         if spark is not None:
+            _end_accumulators(spark.sparkContext)
             with contextlib.suppress(ConnectionError, OSError):
                 spark.stop()
         if gateway is not None:
@@ -367,12 +368,21 @@ def _forget_context() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    dead: Any = SparkContext._active_spark_context
-    accumulators = getattr(dead, "_accumulatorServer", None)
-    if accumulators is not None:
-        accumulators.shutdown()
+    dead = SparkContext._active_spark_context
+    if dead is not None:
+        _end_accumulators(dead)
     SparkContext._active_spark_context = None
     SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _end_accumulators(context: Any) -> None:
+    """Not waited for: their server looks up once a second only, and nobody asks it any more. That the other side is
+    gone is no news.
+    """
+    server, context._accumulatorServer = context._accumulatorServer, None
+    if server is not None:
+        server.handle_error = lambda request, address: None
+        threading.Thread(target=server.shutdown, name="accumulators-end", daemon=True).start()
 
 
 def _name_of(group: str | None) -> str:

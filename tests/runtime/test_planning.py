@@ -53,7 +53,7 @@ def planning(*sources: Any, sink: Any = None, **env: Any) -> Planning:
     )
     found = Planning(pipeline, derive_cadence(settings, commits_cheaply=True))
     positions = {f"source-{n}": {"at": 0} for n in range(len(sources))}
-    found.begin(a_checkpoint(7, attempt=3, lineage="l", sources=positions))
+    found.begin(a_checkpoint(7, attempt=3, lineage="l", sources=positions), {})
     return found
 
 
@@ -132,7 +132,7 @@ def test_a_source_that_is_done_is_not_asked_again() -> None:
             raise AssertionError("asked though it was done")
 
     found = planning(Counting(), Done())
-    found.begin(a_checkpoint(7, sources={"source-0": {"at": 0}, "source-1": {"done": True}}))
+    found.begin(a_checkpoint(7, sources={"source-0": {"at": 0}, "source-1": {"done": True}}), {})
 
     epoch = found.plan()
     assert epoch is not None

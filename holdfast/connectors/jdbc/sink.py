@@ -54,6 +54,8 @@ from holdfast.model.schema import KIND_COLUMN, Table
 from holdfast.outside.ids import new_id
 
 Promise = tuple[Guarantee, str]
+TABLES_ASKED_MAX = 50
+"""Of more tables the keys are not asked: epochs then come one after the other."""
 STAGED = "nobody else touches the tables hf_* and holdfast_epochs beside the target"
 
 
@@ -118,6 +120,13 @@ class JdbcSink(SinkBase):
                     for table in tables
                 )
                 ensure_ledger(self._dialect, connection, self._dialect.beside(first, LEDGER))
+
+    def overlaps_over(self, tables: Sequence[Table]) -> bool:
+        """Rows are only appended where no target has a key to merge by."""
+        if self.one_task or self._options.query is not None or len(tables) > TABLES_ASKED_MAX:
+            return False
+        with self._connections.open("read the catalog") as connection:
+            return not any(self._target(connection, table).upserts for table in tables)
 
     def stage(self, scope: StageScope, batches: Iterator[TableBatch]) -> JsonObject | None:
         some = (found for found in batches if found.batch.num_rows)

@@ -160,7 +160,8 @@ def _without_nulls(values: pa.Array) -> pa.Array:
 def _nulls(column: pa.Array) -> np.ndarray[Any, Any] | None:
     if column.null_count == 0:
         return None
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    # Not by way of `to_numpy`, which would import pandas.
+    return _data_of_fixed(column.is_null().cast(pa.uint8()), np.dtype("u1")).view(bool)
 
 
 # ------------------------------------------------------------------------------------------- encoders
