@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.testing.servers import Database
 
-SAMPLE_EVERY_S = 0.1
+SAMPLE_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.connectors.base import no_spark
-from holdfast.model.errors import Canceled
+from holdfast.model.errors import Canceled, ConfigError, HoldfastError, Transient
 from holdfast.runtime.carried import carrying_errors
 from holdfast.runtime.gateway import UTC, Gateway
 from holdfast.runtime.jars import expect_jars, is_local, path_of
@@ -34,6 +34,11 @@ R = TypeVar("R")
 _GROUP = "spark.jobGroup.id"
 _GROUP_PROPERTIES = (_GROUP, "spark.job.description", "spark.job.interruptOnCancel")
 _POOL = "spark.scheduler.pool"
+_WRONG_VALUES = (
+    "NumberFormatException",
+    "IllegalArgumentException",
+    "SparkIllegalArgumentException",
+)
 
 
 def default_cache_folder() -> Path:
@@ -90,6 +95,12 @@ class SessionInDriver:
 
 def _on_executor() -> Callable[[], SparkSession]:
     return no_spark
+
+
+class SparkNotStarted(Transient):
+    """The JVM is there, and Spark could not begin in it."""
+
+    code = "spark-not-started"
 
 
 class SparkHost:
@@ -258,15 +269,22 @@ class SparkHost:
         expect_jars(self._settings.jars)
         scratch = self._scratch()
         gateway = self._gateway = Gateway(self._settings, scratch)
+        from py4j.protocol import Py4JJavaError
+
         try:
             self._spark = self._open_session(gateway, scratch)
-        except BaseException:
+        except BaseException as error:
+            # An error of Java's is put into words while the JVM is there to say them.
+            told = _not_started(error) if isinstance(error, Py4JJavaError) else None
             self._gateway = None
             gateway.stop()
+            if told is not None:
+                raise told from None
             raise
 
     def _open_session(self, gateway: Gateway, scratch: Path) -> SparkSession:
         py4j = gateway.connect()
+        _expect_sql_settings(py4j, self._settings.conf)
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
@@ -359,6 +377,38 @@ _CONF = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
+
+
+def _not_started(error: Any) -> HoldfastError:
+    java = error.java_exception
+    name = str(java.getClass().getSimpleName())
+    said = str(java.getMessage() or "no reason was given").splitlines()[0]
+    if name in _WRONG_VALUES:
+        return ConfigError(
+            f"Cannot start Spark: it cannot read a value among its settings ({said})."
+            " Correct what begins with spark. in env."
+        )
+    return SparkNotStarted(
+        f"Cannot start Spark: {name}: {said}. Check spark.master and what else begins with spark. in env."
+    )
+
+
+def _expect_sql_settings(py4j: Any, conf: Mapping[str, str]) -> None:
+    """Spark itself would start with a value that it cannot read, and PySpark never comes to the end of telling that."""
+    from py4j.protocol import Py4JJavaError
+
+    given = {name: value for name, value in conf.items() if name.startswith("spark.sql.")}
+    if not given:
+        return
+    read = py4j.jvm.org.apache.spark.sql.internal.SQLConf()
+    for name, value in sorted(given.items()):
+        try:
+            read.setConfString(name, value)
+        except Py4JJavaError as error:
+            said = error.java_exception.getMessage()
+            raise ConfigError(
+                f"Cannot start Spark with {name} = '{value}': {said}. Correct it in env."
+            ) from error
 
 
 def _forget_context() -> None:

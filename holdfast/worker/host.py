@@ -201,8 +201,12 @@ class WorkerHost:
 
     def _start(self, attempt: DesiredAttempt, hosted: _Hosted) -> None:
         def run() -> None:
-            how, reason = self._run_attempt(attempt, hosted, hosted.stop)
-            hosted.ended(how, reason or (hosted.ended_by_us if how is EndedHow.CANCELED else ""))
+            how, reason = EndedHow.FAILED, "its thread ended without a word: see the worker's log"
+            try:
+                how, reason = self._run_attempt(attempt, hosted, hosted.stop)
+            finally:
+                by_us = hosted.ended_by_us if how is EndedHow.CANCELED else ""
+                hosted.ended(how, reason or by_us)
 
         try:
             self._threads.start(f"attempt {attempt.key}", run)

@@ -72,13 +72,21 @@ def judge_end(error: Exception) -> tuple[EndedHow, str]:
         return EndedHow.CANCELED, ""
     if isinstance(error, ChainMoved):
         return EndedHow.CANCELED, str(error)
-    reason = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+    reason = str(error) if isinstance(error, HoldfastError) else _said(error)
     if isinstance(error, StorageFailed | OutcomeUnknown):
         # Of checkpoint storage: connectors have errors of their own.
         return EndedHow.HELD_UP, reason
     if isinstance(error, (Terminal, *DEFECTS)):
         return EndedHow.FAILED_FOR_GOOD, reason
     return EndedHow.FAILED, reason
+
+
+def _said(error: Exception) -> str:
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:  # noqa: BLE001 - an error of the JVM asks it for its words, and it may be gone
+        return name
 
 
 def _run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal, outside: HostOutside) -> Ended:

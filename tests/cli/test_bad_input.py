@@ -499,3 +499,19 @@ def test_wrong_usage_has_a_code_of_its_own(arguments: list[str]) -> None:
 
     assert done.returncode == 2
     assert "usage: holdfast" in done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("setting", ["spark.sql.shuffle.partitions", "spark.task.cpus"])
+def test_a_setting_that_spark_cannot_read_is_one_message(shell: Shell, setting: str) -> None:
+    """Each in a process of its own: PySpark itself never comes to the end of telling the first."""
+    query = 'Sql { query = "select id from fake" }'
+    text = a_job(FAKE, transform=query).replace("env {", f'env {{ {setting} = "x",')
+
+    shell.write(text)
+    ended = shell.run("run", "job.conf")
+
+    assert ended.code == CONFIG_ERROR, ended.err
+    assert "Cannot start Spark" in ended.err
+    assert setting in ended.err
+    assert "Traceback" not in ended.err

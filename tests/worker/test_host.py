@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from holdfast.model.attempts import EndedHow
 from holdfast.model.workers import Answer, DesiredAttempt, Wish
 from holdfast.outside.files import LocalFiles
@@ -18,7 +20,7 @@ from holdfast.runtime.watch import NoWatch, Watch
 from holdfast.testing.builders import a_key
 from holdfast.testing.crashes import VirtualClock
 from holdfast.worker.host import WorkerHost, WorkerSettings
-from holdfast.worker.running import HostOutside, attempt_runner
+from holdfast.worker.running import HostOutside, attempt_runner, judge_end
 
 
 class NoThreads:
@@ -26,6 +28,13 @@ class NoThreads:
 
     def start(self, name: str, run: Callable[[], None]) -> None:
         raise RuntimeError("can't start new thread")
+
+
+class Here:
+    """The caller's own thread."""
+
+    def start(self, name: str, run: Callable[[], None]) -> None:
+        run()
 
 
 def _wanted(job_id: str = "orders") -> DesiredAttempt:
@@ -89,3 +98,30 @@ def test_code_that_asks_the_process_to_end_ends_its_attempt_with_that_reason(
     assert how is EndedHow.FAILED_FOR_GOOD
     assert "exit code 3" in reason
     assert "exit code 3" in said[-1]
+
+
+def test_an_attempt_whose_thread_breaks_is_told_as_failed() -> None:
+    """Whatever happened there: what nobody tells as ended would be RUNNING for ever."""
+
+    def run(wanted: DesiredAttempt, watch: Watch, stop: StopSignal) -> tuple[EndedHow, str]:
+        raise MemoryError
+
+    clock = VirtualClock()
+    settings = WorkerSettings("w1", ("http://m",))
+    host = WorkerHost(settings, run, network=None, clock=clock, threads=Here())  # type: ignore[arg-type]
+
+    with pytest.raises(MemoryError):
+        host.obey(
+            Answer(1, sent_at_ms=int(clock.elapsed_ms()), lease_ms=1_000, attempts=(_wanted(),))
+        )
+
+    [told] = host.heartbeat().attempts
+    assert told.ended_how is EndedHow.FAILED
+
+
+def test_an_error_that_cannot_be_put_into_words_is_judged_all_the_same() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    assert judge_end(Wordless()) == (EndedHow.FAILED, "Wordless")
