@@ -29,6 +29,7 @@ from holdfast.store.commits import Commits
 from holdfast.store.reads import Reads
 
 SAVEPOINT_DEADLINES = 4
+_NO_SAVEPOINT = "its savepoint could not be made"
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
         found = [tip for tip in tips.values() if tip is not None]
         path = write_savepoint_once(given.files, found, action.at_ms).path if found else None
     except HoldfastError as error:
-        if not _is_hopeless(error, action, given):
+        if not (isinstance(error, DocumentBroken | NotThere) or is_overdue(action, given)):
             raise
-        ending = given.ending(Outcome.FAILED, f"its savepoint could not be made: {error}")
+        ending = given.ending(Outcome.FAILED, f"{_NO_SAVEPOINT}: {error}")
     else:
         ending = given.ending(
             Outcome.SAVEPOINT_DONE if path else Outcome.CANCELED,
@@ -118,13 +119,16 @@ def write_savepoint(action: WriteSavepoint, given: Acting) -> None:
     given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
 
 
-def _is_hopeless(error: HoldfastError, action: WriteSavepoint, given: Acting) -> bool:
-    """What is broken stays so. Storage that fails may come back, but a stop always ends: nothing is lost by it.
+def give_up_savepoint(action: WriteSavepoint, given: Acting) -> None:
+    """Of storage that neither does it nor fails."""
+    ending = given.ending(Outcome.FAILED, f"{_NO_SAVEPOINT}: checkpoint storage gave no answer")
+    given.commits.record_outcome(given.term, action.job_id, action.generation, ending)
 
-    Another leader's clock may have dated the wish: what is final waits by this leader's own time as well.
+
+def is_overdue(action: WriteSavepoint, given: Acting) -> bool:
+    """What is broken stays so. Storage that fails or hangs may come back, but a stop always ends: nothing is lost by
+    it. Another leader's clock may have dated the wish: what is final waits by this leader's own time as well.
     """
-    if isinstance(error, DocumentBroken | NotThere):
-        return True
     led_ms = given.now_ms - given.leading_since_ms
     waited = min(waited_ms(action.at_ms, given.now_ms), led_ms)
     return waited > SAVEPOINT_DEADLINES * given.limits.stop_deadline_ms

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from holdfast.decide.actions import Action, CleanUp, WriteSavepoint
-from holdfast.master.act import Acting, act
+from holdfast.master.act import Acting, act, give_up_savepoint, is_overdue
 from holdfast.model.errors import HoldfastError
 from holdfast.outside.threads import Threads
 from holdfast.store.connection import Deposed
@@ -27,9 +27,11 @@ class Aside:
         self._failed: dict[Action, str] = {}
 
     def begin(self, action: Storing, given: Acting) -> None:
-        """What is under way is not begun again; what has failed is."""
+        """What is under way is not begun again; what has failed is. A stop does not wait for storage that hangs."""
         key = (given.term, action)
         if key in self._under_way or len(self._under_way) >= ASIDE_MAX:
+            if isinstance(action, WriteSavepoint) and is_overdue(action, given):
+                give_up_savepoint(action, given)
             return
         self._under_way.add(key)
 

@@ -6,9 +6,10 @@ import threading
 from pathlib import Path
 
 from holdfast.checkpoint.chain import Chain
+from holdfast.decide.world import Limits
 from holdfast.master.master import Master, MasterSettings
 from holdfast.model.attempts import EndedHow
-from holdfast.model.jobs import Goal
+from holdfast.model.jobs import Goal, Outcome
 from holdfast.outside.clock import RealClock
 from holdfast.outside.files import FileInfo, LocalFiles
 from holdfast.outside.threads import RealThreads
@@ -65,6 +66,31 @@ def test_while_storage_hangs_workers_are_answered_and_the_lease_is_renewed(tmp_p
 
     files.go_on.set()
     until("the savepoint", lambda: _savepoint_of(master))
+
+
+def test_a_stop_ends_though_storage_neither_writes_its_savepoint_nor_fails(tmp_path: Path) -> None:
+    files, store = HangingFiles(tmp_path), open_store(f"sqlite:///{tmp_path / 's.db'}", now_ms=0)
+    Chain(LocalFiles(tmp_path), "orders", 1).extend(a_checkpoint(1))
+    settings = MasterSettings("m", "http://m", limits=Limits(stop_deadline_ms=50))
+    master = Master(settings, store, files, RealClock(), RealThreads())
+    master.tick()
+    master.hear(a_heartbeat("w1"))
+
+    _stopped_job(master)
+    assert files.hangs.wait(10)
+    until("the end of the job", lambda: _is_ended(master))
+
+    job = store.reads.job("orders")
+    assert job is not None
+    assert (job.outcome, job.savepoint) == (Outcome.FAILED, None)
+    assert job.reason.endswith("checkpoint storage gave no answer")
+    files.go_on.set()
+
+
+def _is_ended(master: Master) -> bool:
+    master.tick()
+    found = master.store.reads.job("orders")
+    return found is not None and found.outcome is not None
 
 
 def _savepoint_of(master: Master) -> str | None:

@@ -46,6 +46,7 @@ from holdfast.connectors.jdbc.targets import (
     Target,
     TargetRefused,
     apply_save_modes,
+    expect_value_for_each_column,
     find_target,
     target_path,
 )
@@ -81,7 +82,9 @@ def promise_of(options: SinkOptions) -> Promise:
             "effectively once by key where the upstream table's primary key is one of the target as well;"
             " changes are visible before their checkpoint",
         )
-    return Guarantee.AT_LEAST_ONCE, "rows of an epoch that was cut short are inserted again"
+    return Guarantee.AT_LEAST_ONCE, (
+        "rows of an epoch that was cut short are inserted again; a unique key of the target refuses them"
+    )
 
 
 class JdbcSink(SinkBase):
@@ -102,6 +105,8 @@ class JdbcSink(SinkBase):
 
     def prepare(self, tables: Sequence[Table]) -> None:
         if self._options.query is not None:
+            for table in tables:
+                expect_value_for_each_column(self._options.query, table)
             return
         with self._connections.open("prepare the target") as connection:
             for table in tables:

@@ -20,6 +20,25 @@ class TargetRefused(Terminal):
     code = "target-refused"
 
 
+_QUOTED = (
+    re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""" + "|`[^`]*`"),
+    re.compile(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""" + "|`[^`]*`", re.DOTALL),
+)
+"""Without and with backslashes that mean something: databases differ."""
+
+
+def expect_value_for_each_column(query: str, table: Table) -> None:
+    """A statement of the user's own takes the columns in their order."""
+    columns = table.column_names
+    places = [quoted.sub("", query).count("?") for quoted in _QUOTED]
+    if len(columns) not in places:
+        raise TargetRefused(
+            f"Cannot write rows of '{table.path}' by the sink's query: it has {places[0]} places (?), and the table has"
+            f" {len(columns)} columns ({', '.join(columns)}). Give each column a place, or leave columns out by a"
+            " transform."
+        )
+
+
 @dataclass(frozen=True)
 class Target:
     """A table that rows are written to."""

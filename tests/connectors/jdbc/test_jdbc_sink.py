@@ -353,3 +353,15 @@ def test_a_database_that_the_url_does_not_lead_to_is_told() -> None:
     assert problems("jdbc:postgresql://h/d", "d") == ""
     assert problems("jdbc:postgresql://h/d", "${database_name}") == ""
     assert problems("jdbc:mysql://h/d", "x") == ""
+
+
+@pytest.mark.servers
+def test_a_query_with_too_few_places_is_told_before_anything_is_written(
+    postgres_system: Any,
+) -> None:
+    query = "INSERT INTO orders VALUES (?, 'what?')"
+    sink = SINK.create(options_of(SINK, {**postgres_system.block, "query": query}), a_context())
+
+    with pytest.raises(TargetRefused, match=r"it has 1 places \(\?\), and the table has 2 columns"):
+        sink.prepare([Table("t", (Column("id", pa.int64()), Column("name", pa.string())))])
+    sink.prepare([Table("t", (Column("id", pa.int64()),))])
