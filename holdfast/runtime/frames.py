@@ -7,6 +7,7 @@ tables, with sources kept by Spark where several plans read them, so that a sour
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -96,6 +97,8 @@ class Frames:
         self._host = host
         self._read = read
         self._delivered: dict[str, list[Table]] = {}
+        self._applying = threading.Lock()
+        """Two epochs may be under way. A transform is applied to one after the other: it has views by name."""
 
     def learn_tables(self, delivered: Mapping[str, Sequence[Table]]) -> dict[str, list[Table]]:
         """The tables at each sink, learnt by planning over empty frames."""
@@ -168,6 +171,10 @@ class Frames:
 
     def _flows(self, sources: Mapping[str, Sequence[TableFrame]]) -> list[_Flow]:
         """Apply the transforms in the graph's order; what arrives at the sinks."""
+        with self._applying:
+            return self._apply(sources)
+
+    def _apply(self, sources: Mapping[str, Sequence[TableFrame]]) -> list[_Flow]:
         at_vertex: dict[str, list[TableFrame]] = {at: list(f) for at, f in sources.items()}
         flows: list[_Flow] = []
         for vertex in self._pipeline.spec.vertices:
