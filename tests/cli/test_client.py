@@ -89,7 +89,7 @@ def test_a_job_that_the_cluster_has_lost_is_not_waited_for(tmp_path: Any) -> Non
     job.write_text("env {}")
     given = _asking(
         "", job=str(job), name=None, job_id=None, restore=None, on_missing=None,
-        on_incompatible=None, variable=[], wait=True,
+        on_incompatible=None, variable=[], submission=None, wait=True,
     )  # fmt: skip
 
     def answer(path: str) -> tuple[int, object]:

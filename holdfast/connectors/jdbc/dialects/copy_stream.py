@@ -33,6 +33,8 @@ _HEAD = struct.Struct(">cI")
 _LEAST = HEAD_SIZE + 2
 """Bytes of the shortest message: that of a trailer, or of a row without fields."""
 _LAST_WORD = b"Z\0\0\0\5"
+_MORE = (b"D", b"H", b"W")
+"""Behind its message an error may have a detail, a hint, and where it happened."""
 _DATA, _ERROR, _READY, _COPY_IN, _DONE = b"d", b"E", b"Z", b"G", b"C"
 
 
@@ -336,7 +338,7 @@ def _error_of(content: bytes) -> Exception:
 
     fields = {part[:1]: part[1:].decode(errors="replace") for part in content.split(b"\0") if part}
     state = fields.get(b"C", "XX000")
-    words = [fields.get(b"M", "no reason was given"), fields.get(b"D", ""), fields.get(b"H", "")]
+    words = [fields.get(b"M", "no reason was given"), *(fields.get(key, "") for key in _MORE)]
     try:
         kind: type[psycopg.Error] = psycopg.errors.lookup(state)
     except KeyError:
