@@ -127,7 +127,7 @@ def _show_graph(job: Job) -> JsonObject:
     numbers = {vertex["location"]: number for number, vertex in enumerate(vertices, start=1)}
     edges: dict[str, list[Json]] = {str(id_): [] for id_ in job.submitted.pipeline_ids}
     for vertex in vertices:
-        from_ = [numbers[location] for location in vertex["inputs"] if location in numbers]
+        from_ = [numbers[location] for location in vertex.get("inputs", ()) if location in numbers]
         own = edges.setdefault(str(vertex["pipelineId"]), [])
         own += [{"inputVertexId": n, "targetVertexId": numbers[vertex["location"]]} for n in from_]
     return {
