@@ -26,8 +26,10 @@ from holdfast.runtime.passing import (
     ROW_COLUMN,
     Passing,
     Shelf,
+    find_leaf,
     find_passing,
     join_again,
+    name_of_leaf,
     over_less,
     send_less,
 )
@@ -89,6 +91,10 @@ class _Reading:
         return ids.mapInArrow(_reader_of(self, passing), _spark_schema(schema))
 
 
+_Readings = dict[int, tuple[_Reading, "DataFrame"]]
+"""By the names of their frames."""
+
+
 class Frames:
     """The transforms of one pipeline, applied anew to each epoch's frames (they are lazy and cost little)."""
 
@@ -146,7 +152,7 @@ class Frames:
         spark = self._host.session()
         count = spark.sparkContext.accumulator
         meters = {at: (count(0), count(0)) for at in plans}
-        readings: list[tuple[_Reading, DataFrame]] = []
+        readings: _Readings = {}
         inputs = {
             at: self._read_there(spark, at, plan, budget, meters[at], readings)
             for at, plan in plans.items()
@@ -222,7 +228,7 @@ class Frames:
         plan: ReadPlan,
         budget: Budget,
         meter: _Meter,
-        readings: list[tuple[_Reading, DataFrame]],
+        readings: _Readings,
     ) -> list[TableFrame]:
         source: Any = self._pipeline.sources[at]
         frames = []
@@ -237,13 +243,11 @@ class Frames:
             else:
                 reading = _Reading(source, table, tasks, budget, meter)
                 frame = reading.frame(spark)
-                readings.append((reading, frame))
+                readings[name_of_leaf(frame)] = reading, frame
             frames.append(TableFrame(table, frame, self._output_of(at)))
         return frames
 
-    def _past_spark(
-        self, spark: SparkSession, flow: _Flow, readings: Sequence[tuple[_Reading, DataFrame]]
-    ) -> _Flow:
+    def _past_spark(self, spark: SparkSession, flow: _Flow, readings: _Readings) -> _Flow:
         """The flow without the columns that its transforms do not touch, where there are such."""
         from py4j.protocol import Py4JError
 
@@ -252,20 +256,18 @@ class Frames:
         except Py4JError:  # a Spark whose inside is another: all columns go its way
             return flow
 
-    def _lessened(
-        self, spark: SparkSession, flow: _Flow, readings: Sequence[tuple[_Reading, DataFrame]]
-    ) -> _Flow:
-        if hasattr(self._pipeline.sinks[flow.sink], "stage_frame"):
+    def _lessened(self, spark: SparkSession, flow: _Flow, readings: _Readings) -> _Flow:
+        sink = self._pipeline.sinks[flow.sink]
+        found = None if hasattr(sink, "stage_frame") else find_leaf(flow.frame)
+        if found is None or found not in readings:
             return flow
-        for reading, leaf in readings:
-            passing = find_passing(flow.frame, leaf)
-            if passing is not None:
-                runs = _go_as_runs(reading, self._pipeline.sinks[flow.sink], flow.table, passing)
-                passing = replace(passing, as_runs=runs)
-                less = reading.less(spark, passing)
-                frame = over_less(flow.frame, leaf, passing, less)
-                return replace(flow, frame=frame, passing=passing)
-        return flow
+        reading, leaf = readings[found]
+        passing = find_passing(flow.frame, leaf)
+        if passing is None:
+            return flow
+        passing = replace(passing, as_runs=_go_as_runs(reading, sink, flow.table, passing))
+        frame = over_less(flow.frame, leaf, passing, reading.less(spark, passing))
+        return replace(flow, frame=frame, passing=passing)
 
     def _keep_shared(self, inputs: dict[str, list[TableFrame]]) -> list[DataFrame]:
         """Several plans read these frames: Spark keeps the rows, so that they are read once."""

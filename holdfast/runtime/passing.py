@@ -99,6 +99,17 @@ class _Plan:
     leaf: Any
 
 
+def name_of_leaf(leaf: DataFrame) -> int:
+    """A number that no other frame has."""
+    return int(_logical(leaf).output().head().exprId().id())
+
+
+def find_leaf(frame: DataFrame) -> int | None:
+    """The name of the only frame that this one is made of by a projection and filters, where there is such a one."""
+    plan = _plan_of(frame)
+    return None if plan is None else int(plan.leaf.output().head().exprId().id())
+
+
 def find_passing(frame: DataFrame, leaf: DataFrame) -> Passing | None:
     """What may go past Spark between `leaf` and `frame`; None where rows may change places, or it is not worth it."""
     plan = _plan_of(frame)
